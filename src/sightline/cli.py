@@ -1,0 +1,40 @@
+"""The `sightline` command: one table of commands, each in its own file under `commands/`.
+
+A command's file imports only typer at its top and what it needs inside the function, so that
+`sightline --help` starts in a fraction of a second and never imports torch.
+"""
+
+import sys
+
+import typer
+
+from sightline.commands import score  # noqa: F401
+from sightline.errors import UserError
+
+app = typer.Typer(
+    name="sightline",
+    help="Describe pictures, video, speech and text in words, and show where the model looked.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+COMMANDS = {
+    "score": score.score,
+}
+for name, function in COMMANDS.items():
+    app.command(name)(function)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line on stderr and exit code 2."""
+    try:
+        app()
+    except UserError as error:
+        print(f"sightline: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""One file per `sightline` command; the table of them is in `sightline/cli.py`."""

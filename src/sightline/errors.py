@@ -1,0 +1,25 @@
+"""The errors that are the user's to mend: what was wrong, where, and what to do about it.
+
+The command line prints these as one line and exits with code 2; nothing else is caught there,
+so a traceback always means a bug in Sightline.
+"""
+
+
+class UserError(Exception):
+    """A mistake in what Sightline was given: a file, a key, an option, a folder."""
+
+
+class DataError(UserError):
+    """A bad input file or item; the message names the file and, where it has one, the line."""
+
+
+class ConfigError(UserError):
+    """A recipe or override that cannot be used; the message names the key and its line."""
+
+
+class CheckpointError(UserError):
+    """A model folder that is missing, cut short, of another version or of another model."""
+
+
+class TrainingError(UserError):
+    """Training had to stop; the message names the batch and the last good checkpoint."""
