@@ -1,0 +1,1 @@
+"""Files to arrays, one module per medium; nothing here imports torch."""
