@@ -245,8 +245,9 @@ def odd_files(count: int) -> list[bytes]:
     files = []
     for number in range(count):
         data = bytearray(pictures[number % len(pictures)])
+        signature = 0 if number % 3 == 0 else 24  # two in three keep it, so that decoders are met
         for _ in range(int(rng.integers(1, 12))):  # more often near the header
-            place = int(len(data) * rng.random() ** 3)
+            place = signature + int((len(data) - signature) * rng.random() ** 3)
             data[place] = int(rng.integers(256))
         match number // len(pictures) % 5:
             case 1:
@@ -281,7 +282,7 @@ def test_a_thousand_odd_files_have_a_thousand_clear_outcomes(
                 preprocess(image, LITE)
                 read += 1
     assert read + refused == 1000
-    assert read > 50
+    assert read > 100
     assert refused > 400
     assert time.perf_counter() - start < 30
     assert capfd.readouterr() == ("", "")

