@@ -1,0 +1,1 @@
+"""Data sets: the manifest, converters into it, and cached features."""
