@@ -1,0 +1,221 @@
+"""What a search remembers of its steps, and what it hands out: snapshots, hypotheses, the tree.
+
+Each step leaves its candidates as arrays with back-pointers. Nothing else is kept per hypothesis:
+tokens, log-probabilities and attention are walked together from a leaf to the root when read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.types import Hypothesis
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The C candidates of one step, each the extension of one of the stepper's R rows."""
+
+    origin: NDArray[np.int64]  # (R,): the candidate of the step before that each row continues
+    row: NDArray[np.int64]  # (C,)
+    token: NDArray[np.int64]  # (C,)
+    log_prob: NDArray[np.float32]  # (C,)
+    attention: NDArray[np.float32] | None  # (R, M)
+    verdict: Verdict | None = None  # only where the tree is kept
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of the candidates of one step; only the tree needs it."""
+
+    example: NDArray[np.int64]  # (C,)
+    score: NDArray[np.float64]  # (C,): summed log-probabilities, −inf where there is no candidate
+    kept: NDArray[np.bool_]  # (C,): goes on
+    finished: NDArray[np.bool_]  # (C,): ended with the end token, among the best
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Where hypotheses stand, S places per example; a score of −inf marks an empty place."""
+
+    score: NDArray[np.float64]  # (B, S)
+    step: NDArray[np.int64]  # (B, S): 0 is the root
+    position: NDArray[np.int64]  # (B, S): the candidate within that step
+    finished: NDArray[np.bool_]  # (B, S)
+
+    @staticmethod
+    def root(B: int, S: int) -> Leaves:
+        zeros = np.zeros((B, S), dtype=np.int64)
+        return Leaves(np.zeros((B, S)), zeros, zeros, np.zeros((B, S), dtype=bool))
+
+    def replaced(self, index: Any, score: Any, step: Any, position: Any, finished: Any) -> Leaves:
+        """A copy with new values at `index`; snapshots of earlier steps keep their own."""
+        copies: list[Any] = [
+            a.copy() for a in (self.score, self.step, self.position, self.finished)
+        ]
+        for array, values in zip(copies, (score, step, position, finished), strict=True):
+            array[index] = values
+        return Leaves(*copies)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Places for hypotheses, per example and group, best first; −inf marks an empty one."""
+
+    score: NDArray[np.float64]  # (A, G, n), length-normalised
+    step: NDArray[np.int64]  # (A, G, n)
+    position: NDArray[np.int64]  # (A, G, n): the candidate within that step
+
+    @staticmethod
+    def empty(A: int, G: int, n: int) -> Pool:
+        zeros = np.zeros((A, G, n), dtype=np.int64)
+        return Pool(np.full((A, G, n), -np.inf), zeros, zeros)
+
+    @staticmethod
+    def root(A: int, G: int, n: int) -> Pool:
+        """The hypothesis without tokens, once per group."""
+        pool = Pool.empty(A, G, n)
+        pool.score[..., 0] = 0.0
+        return pool
+
+    @staticmethod
+    def at(score: NDArray[np.float64], step: int, position: NDArray[np.int64]) -> Pool:
+        return Pool(score, np.full(score.shape, step), position)
+
+    def __getitem__(self, examples: NDArray[np.bool_]) -> Pool:
+        return Pool(self.score[examples], self.step[examples], self.position[examples])
+
+    def join(self, score: NDArray[np.float64], step: int, position: NDArray[np.int64]) -> Pool:
+        new = Pool.at(score, step, position)
+        return self._both(new, lambda mine, others: np.concatenate([mine, others], axis=2))
+
+    def where(self, mine: NDArray[np.bool_], other: Pool) -> Pool:
+        """This pool's groups where `mine` (A, G), else the other's."""
+        return self._both(other, lambda a, b: np.where(mine[..., None], a, b))
+
+    def best(self, n: int) -> Pool:
+        order = np.argsort(-self.score, axis=2, kind="stable")[..., :n]
+        return self._both(self, lambda values, _: np.take_along_axis(values, order, axis=2))
+
+    def only_beside(self, finished: Pool, over: NDArray[np.bool_]) -> Pool:
+        """Of the partial ones of settled examples, those for which finished ones leave room."""
+        n = self.score.shape[2]
+        room = n - (finished.score > -np.inf).sum(axis=2, keepdims=True)
+        surplus = over[:, None, None] & (np.arange(n) >= room)
+        return Pool(np.where(surplus, -np.inf, self.score), self.step, self.position)
+
+    def leaves_with(self, partial: Pool) -> tuple[Any, Any, Any, Any]:
+        """Score, step, position and finished? of both, (A, S) each, these finished ones first."""
+        A, G, n = self.score.shape
+        both = self._both(partial, lambda a, b: np.stack([a, b], axis=1).reshape(A, 2 * G * n))
+        ended = np.repeat([[True, False]], G * n, axis=1)
+        return both.score, both.step, both.position, np.repeat(ended, A, axis=0)
+
+    def _both(self, other: Pool, combine: Callable[[Any, Any], Any]) -> Pool:
+        return Pool(
+            combine(self.score, other.score),
+            combine(self.step, other.step),
+            combine(self.position, other.position),
+        )
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """One candidate that a beam search considered; `vars(node)` is ready for JSON."""
+
+    id: int  # counted from 0 in each example, in the order considered
+    parent: int | None  # None: it begins an output
+    step: int  # from 1
+    token: int
+    log_prob: float
+    score: float  # summed log-probabilities from the root
+    kept: bool  # goes on to the next step
+    finished: bool  # joined the finished hypotheses
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A search as it stood after a step; what is read of it is computed then, and only then."""
+
+    step: int
+    done: bool
+    _history: list[Trace]  # the search appends to it; nothing in it changes
+    _leaves: Leaves
+    _n_best: int | None = None  # None: as they are, unranked
+    _settled: NDArray[np.bool_] | None = None  # (B,)
+
+    @cached_property
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """Per example. A beam's come best first: while an example is searched finished and
+        partial ones ranked together, at its end the partial ones after the finished ones.
+        Those of `sample` come in the order of its random streams."""
+        return [self._hypotheses_of(example) for example in range(len(self._leaves.score))]
+
+    @cached_property
+    def tree(self) -> list[list[TreeNode]] | None:
+        """Per example, every candidate considered up to this step; None unless asked for."""
+        traces = self._history[: self.step]
+        if not traces or traces[0].verdict is None:
+            return None
+        nodes: list[list[TreeNode]] = [[] for _ in self._leaves.score]
+        before: list[int | None] = []  # the node id of each candidate of the step before
+        for step, trace in enumerate(traces, start=1):
+            ids: list[int | None] = [None] * len(trace.token)
+            assert trace.verdict is not None
+            for c in np.flatnonzero(trace.verdict.score > -np.inf).tolist():
+                siblings = nodes[trace.verdict.example[c]]
+                ids[c] = len(siblings)
+                siblings.append(
+                    TreeNode(
+                        id=len(siblings),
+                        parent=before[trace.origin[trace.row[c]]] if step > 1 else None,
+                        step=step,
+                        token=int(trace.token[c]),
+                        log_prob=float(trace.log_prob[c]),
+                        score=float(trace.verdict.score[c]),
+                        kept=bool(trace.verdict.kept[c]),
+                        finished=bool(trace.verdict.finished[c]),
+                    )
+                )
+            before = ids
+        return nodes
+
+    def _hypotheses_of(self, example: int) -> list[Hypothesis]:
+        scores, finished = self._leaves.score[example], self._leaves.finished[example]
+        places: list[int] = np.flatnonzero(scores > -np.inf).tolist()
+        if self._n_best is None:
+            return [self._walk(example, place) for place in places]
+        settled = self._settled is not None and bool(self._settled[example])
+        places.sort(key=lambda place: (settled and not finished[place], -scores[place]))
+        best: dict[tuple[int, ...], Hypothesis] = {}
+        for place in places:
+            if len(best) == self._n_best:
+                break
+            hypothesis = self._walk(example, place)
+            best.setdefault(hypothesis.tokens, hypothesis)  # two groups may find the same one
+        return list(best.values())
+
+    def _walk(self, example: int, place: int) -> Hypothesis:
+        leaves, position = self._leaves, int(self._leaves.position[example, place])
+        tokens: list[int] = []
+        log_probs: list[float] = []
+        attention: list[Any] = []
+        for trace in reversed(self._history[: leaves.step[example, place]]):
+            row = trace.row[position]
+            tokens.append(int(trace.token[position]))
+            log_probs.append(float(trace.log_prob[position]))
+            if trace.attention is not None:
+                attention.append(trace.attention[row])
+            position = trace.origin[row]
+        return Hypothesis(
+            tokens=tuple(reversed(tokens)),
+            log_probs=np.array(log_probs[::-1], dtype=np.float64),
+            score=float(leaves.score[example, place]),
+            finished=bool(leaves.finished[example, place]),
+            attention=np.stack(attention[::-1]) if attention else None,
+        )
