@@ -1,3 +1,29 @@
-"""Sightline: attention-based encoder-decoder networks that describe things and show where they looked."""
+"""Sightline: encoder-decoder networks with attention that describe things in words.
+
+import sightline
+model = sightline.load("runs/shakespeare-lstm")
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
+__all__ = ["ContextSet", "Description", "Hypothesis", "Layout", "load"]
+
+
+def load(model: Path | str) -> Any:
+    """A trained model of any task: a run's folder, a checkpoint's, or a zoo model's name."""
+    from sightline.tasks import load_model
+
+    return load_model(model)
+
+
+def __getattr__(name: str) -> Any:
+    """The public types, imported when first used so that `import sightline` is quick."""
+    if name in __all__:
+        from sightline import types
+
+        return getattr(types, name)
+    raise AttributeError(f"module 'sightline' has no attribute {name!r}")

@@ -8,7 +8,7 @@ import sys
 
 import typer
 
-from sightline.commands import score  # noqa: F401
+from sightline.commands import evaluate, recipes, sample, train
 from sightline.errors import UserError
 
 app = typer.Typer(
@@ -21,7 +21,10 @@ app = typer.Typer(
 )
 
 COMMANDS = {
-    "score": score.score,
+    "recipes": recipes.recipes,
+    "train": train.train,
+    "evaluate": evaluate.evaluate,
+    "sample": sample.sample,
 }
 for name, function in COMMANDS.items():
     app.command(name)(function)

@@ -1,0 +1,45 @@
+"""`sightline train`: a recipe, overrides, and a run's folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    recipe: Annotated[
+        Path, typer.Argument(help="A recipe: a YAML file, or a name from `recipes`.")
+    ],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(help="key.sub=value, such as text=FILE or model.hidden=256."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder; runs/NAME of the recipe if not given.")
+    ] = None,
+    resume: Annotated[bool, typer.Option(help="Go on with the run in that folder.")] = False,
+) -> None:
+    """Train a model from a recipe; Ctrl-C saves, --resume goes on exactly."""
+    from sightline.commands.recipes import find_recipe
+    from sightline.tasks import build_task, read_recipe
+
+    path = find_recipe(recipe)
+    settings = read_recipe(path, overrides or [])
+    try:
+        from sightline.training.loop import train as run_training
+    except ImportError as error:
+        from sightline.errors import UserError
+
+        raise UserError(f"training needs {error.name}: pip install 'sightline[train]'") from None
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    folder = out or Path("runs") / path.stem
+    outcome = run_training(build_task(settings), folder, resume=resume, console=console)
+    best = outcome.run.best()
+    console.print(
+        f"{outcome.reason} at step {outcome.progress.step}; best: {best}", highlight=False
+    )
+    if outcome.reason == "interrupted":
+        console.print(f"go on with the same command and --resume (--out {folder})", highlight=False)
+        raise typer.Exit(130)

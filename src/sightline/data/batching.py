@@ -1,0 +1,68 @@
+"""Which examples make up a batch: drawn anew each epoch from (seed, epoch) alone, so that a run
+can be resumed at any batch by its epoch and position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Batches = list[NDArray[np.int64]]
+
+
+def same_length(lengths: Sequence[int], size: int, seed: int, epoch: int) -> Batches:
+    """Minibatches of one length, the length drawn at random (Xu et al. §4.3).
+
+    Every example is used once an epoch; a length's last batch may be smaller.
+    """
+    rng = np.random.default_rng([seed, epoch])
+    by_length: dict[int, list[int]] = {}
+    for index, length in enumerate(lengths):
+        by_length.setdefault(length, []).append(index)
+    batches: Batches = []
+    for length in sorted(by_length):
+        members = rng.permutation(np.asarray(by_length[length], dtype=np.int64))
+        batches += [members[i : i + size] for i in range(0, len(members), size)]
+    return _shuffled(batches, rng)
+
+
+def token_budget(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> Batches:
+    """Minibatches of neighbouring lengths whose padded size is at most `tokens`.
+
+    An example longer than the budget is a batch of its own.
+    """
+    rng = np.random.default_rng([seed, epoch])
+    # a little noise mixes neighbours anew each epoch
+    noisy = np.asarray(lengths) * rng.uniform(0.95, 1.05, size=len(lengths))
+    batches: Batches = []
+    current: list[int] = []
+    longest = 0
+    for index in np.argsort(noisy, kind="stable"):
+        longest = max(longest, lengths[index])
+        if current and longest * (len(current) + 1) > tokens:
+            batches.append(np.asarray(current, dtype=np.int64))
+            current, longest = [], lengths[index]
+        current.append(int(index))
+    if current:
+        batches.append(np.asarray(current, dtype=np.int64))
+    return _shuffled(batches, rng)
+
+
+def stream_starts(
+    total: int, streams: int, length: int, seed: int, epoch: int
+) -> tuple[NDArray[np.int64], int]:
+    """Where `streams` parallel readers of a text of `total` tokens begin, and for how many steps.
+
+    Each reads `length` tokens at a time, one after the other, so that the state can be carried
+    on. The text is read as a ring from an offset drawn anew each epoch, so that the cuts differ.
+    """
+    rng = np.random.default_rng([seed, epoch])
+    share = total // streams
+    steps = max(1, share // length)
+    return int(rng.integers(total)) + np.arange(streams, dtype=np.int64) * share, steps
+
+
+def _shuffled(batches: Batches, rng: np.random.Generator) -> Batches:
+    return [batches[i] for i in rng.permutation(len(batches))]

@@ -1,0 +1,1 @@
+"""The networks, in PyTorch: cells, attention, decoder, encoders, losses, model."""

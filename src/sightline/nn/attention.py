@@ -1,0 +1,129 @@
+"""Attention: scores e_i = f_ATT(z_{t-1}, c_i, {α_j^{t-1}}), weights by softmax (D §III).
+
+One class for all: content-based (additive) or location-aware scores, sharpened, windowed or
+smoothed weights, and a context that is the weighted sum (soft) or one position (hard).
+
+Rows are grouped: N = B · K rows attend to B context sets, K neighbouring rows to each (the beam,
+the samples, or the captions of one picture), so that keys and values are never copied per row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sightline.config import AttentionConfig
+from sightline.types import ContextSet
+
+
+@dataclass(frozen=True)
+class Focus:
+    """Where one step looked."""
+
+    weights: Tensor  # (N, M): α
+    used: Tensor  # (N, M): what the context was made with, α or a one-hot sample
+    context: Tensor  # (N, D): ẑ before any gate
+
+
+class Attention(nn.Module):
+    """Additive attention with an optional view of the previous weights."""
+
+    def __init__(self, config: AttentionConfig, query_size: int, value_size: int) -> None:
+        super().__init__()
+        self.config = config
+        self.key = nn.Linear(value_size, config.size)  # W_a
+        self.query = nn.Linear(query_size, config.size, bias=False)  # W_h
+        self.score = nn.Linear(config.size, 1, bias=False)  # v
+        if config.kind == "location":  # Chorowski et al.: F * α₋, then U
+            self.filters = nn.Conv1d(
+                1, config.filters, config.width, padding=config.width // 2, bias=False
+            )
+            self.location = nn.Linear(config.filters, config.size, bias=False)
+
+    def prepare(self, context: ContextSet) -> ContextSet:
+        """Project the keys once, before the first step."""
+        return context.with_keys(self.key(context.values))  # (B, M, A)
+
+    def forward(
+        self,
+        query: Tensor,  # (N, Q)
+        context: ContextSet,
+        previous: Tensor,  # (N, M): the last step's weights, or their sum; zeros at the start
+        chosen: Tensor | None = None,  # (N,): hard attention looks here instead of sampling
+        expected: Tensor | None = None,  # (N,) bool: hard attention uses α in these rows
+    ) -> Focus:
+        weights = self.normalise(self.scores(query, context, previous), context, previous)
+        used = weights
+        if self.config.hard and (self.training or chosen is not None):
+            used = _one_hot(weights, chosen)
+            if expected is not None:
+                used = torch.where(expected[:, None], weights, used)
+        return Focus(weights, used, summarise(used, context))
+
+    def scores(self, query: Tensor, context: ContextSet, previous: Tensor) -> Tensor:
+        """e = v · tanh(W_a c + W_h z (+ U (F * α₋))), (N, M)."""
+        assert context.keys is not None, "call prepare() first"
+        groups, positions, size = context.keys.shape
+        hidden = context.keys[:, None] + self.query(query).view(groups, -1, 1, size)  # (B, K, M, A)
+        if self.config.kind == "location":
+            seen = self.filters(previous[:, None])  # (N, filters, M)
+            hidden = hidden + self.location(seen.transpose(1, 2)).view(groups, -1, positions, size)
+        return self.score(torch.tanh(hidden)).view(-1, positions)
+
+    def normalise(self, scores: Tensor, context: ContextSet, previous: Tensor) -> Tensor:
+        """The weights α from the scores, under the mask and whatever sharpens them."""
+        config = self.config
+        allowed = rows_of(context.mask, scores.shape[0])  # (N, M)
+        if config.window:
+            allowed = allowed & _window(previous, allowed, config.window)
+        scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+        if config.top_k and config.top_k < scores.shape[1]:
+            least = scores.topk(config.top_k, dim=1).values[:, -1:]
+            allowed = allowed & (scores >= least)
+        scores = scores / config.temperature
+        if config.smoothing:
+            positive = torch.sigmoid(scores) * allowed
+            # the floor only matters where every σ underflows
+            return positive / positive.sum(1, keepdim=True).clamp_min(1e-30)
+        return masked_softmax(scores, allowed)
+
+    def remember(self, previous: Tensor, focus: Focus) -> Tensor:
+        """What the next step is given as the previous weights."""
+        return previous + focus.weights if self.config.cumulative else focus.weights
+
+
+def rows_of(per_example: Tensor, rows: int) -> Tensor:
+    """(B, …) → (N, …), each example's entry repeated for its K rows (no copy when K = 1)."""
+    repeats = rows // per_example.shape[0]
+    return per_example if repeats == 1 else per_example.repeat_interleave(repeats, dim=0)
+
+
+def summarise(weights: Tensor, context: ContextSet) -> Tensor:
+    """φ: the weighted sum of the values, (N, M) → (N, D), without copying them per row."""
+    groups, positions, _ = context.values.shape
+    return torch.bmm(weights.view(groups, -1, positions), context.values).flatten(0, 1)
+
+
+def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """Softmax over the last dimension where `mask`; a row with nothing to see is all zeros."""
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return torch.softmax(scores, dim=-1) * mask
+
+
+def _window(previous: Tensor, allowed: Tensor, reach: int) -> Tensor:
+    """True within `reach` of the last focus (everywhere before there is one)."""
+    positions = torch.arange(previous.shape[1], device=previous.device)
+    focus = previous.argmax(dim=1, keepdim=True)
+    near = (positions - focus).abs() <= reach
+    has_focus = (previous.sum(dim=1, keepdim=True) > 0) & (near & allowed).any(1, keepdim=True)
+    return near | ~has_focus
+
+
+def _one_hot(weights: Tensor, chosen: Tensor | None) -> Tensor:
+    """s ~ Multinoulli(α) as a one-hot row, or the given positions."""
+    if chosen is None:
+        chosen = torch.multinomial(weights.detach(), 1).squeeze(1)
+    return F.one_hot(chosen, weights.shape[1]).to(weights.dtype)

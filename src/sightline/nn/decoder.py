@@ -1,0 +1,235 @@
+"""The decoder of Xu et al.: a conditional recurrent language model that attends at every step.
+
+With no context set it is a plain recurrent language model. Where the context enters (the first
+state, a step before the first word, every step, attention) is configuration, not code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sightline.config import DecoderConfig
+from sightline.nn.attention import Attention, Focus, rows_of
+from sightline.nn.recurrent import Recurrent, RecurrentState
+from sightline.types import ContextSet
+from sightline.vocab import BEGIN, PAD
+
+
+@dataclass(frozen=True)
+class DecoderState:
+    """Everything that one step hands to the next; nothing is kept on the module."""
+
+    recurrent: RecurrentState  # each (layers, N, H)
+    context: ContextSet | None = None  # of B examples, N = B · K rows
+    attended: Tensor | None = None  # (N, M): previous weights, or their sum
+    constant: Tensor | None = None  # (N, H'): the context's mean, fed at every step
+
+    def __len__(self) -> int:
+        return int(self.recurrent[0].shape[1])
+
+    def detach(self) -> DecoderState:
+        """The same state without its history: truncated backpropagation cuts here."""
+        return replace(self, recurrent=tuple(part.detach() for part in self.recurrent))
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A teacher-forced pass over T tokens."""
+
+    readouts: Tensor  # (N, T, R): what the output layer turns into logits
+    weights: Tensor | None  # (N, T, M): α
+    used: Tensor | None  # (N, T, M): α, or the one-hot samples of hard attention
+    state: DecoderState
+
+
+class Decoder(nn.Module):
+    """p(y_t | y_<t, context set)."""
+
+    def __init__(self, config: DecoderConfig, vocab_size: int, context_size: int = 0) -> None:
+        super().__init__()
+        self.config = config
+        self.vocab_size = vocab_size
+        entries = config.context if context_size else ()
+        self.embed = nn.Embedding(vocab_size, config.embedding, padding_idx=PAD)
+        nn.init.normal_(self.embed.weight, std=config.embedding**-0.5)
+        self.attention: Attention | None = None
+        inputs = config.embedding
+        if "first" in entries:
+            self.enter_first = nn.Linear(context_size, config.embedding)
+        if "every" in entries:
+            self.enter_every = nn.Linear(context_size, config.embedding)
+            inputs += config.embedding
+        if "state" in entries:
+            parts = 2 if config.cell == "lstm" else 1
+            self.enter_state = nn.ModuleList(  # f_init,h and f_init,c
+                nn.Sequential(
+                    nn.Linear(context_size, config.hidden),
+                    nn.ReLU(),
+                    nn.Linear(config.hidden, config.layers * config.hidden),
+                    nn.Tanh(),
+                )
+                for _ in range(parts)
+            )
+        if context_size and config.attention.kind != "none":
+            self.attention = Attention(config.attention, config.hidden, context_size)
+            inputs += context_size
+            if config.gate:
+                self.gate = nn.Linear(config.hidden, 1)  # f_β
+        self.entries = entries
+        self.recurrent = Recurrent(
+            config.cell, inputs, config.hidden, config.layers, config.dropout
+        )
+        self.drop = nn.Dropout(config.dropout)
+        readout = config.hidden
+        if config.output == "deep":
+            readout = config.embedding
+            self.from_hidden = nn.Linear(config.hidden, readout)  # L_h
+            if self.attention is not None:
+                self.from_context = nn.Linear(context_size, readout, bias=False)  # L_z
+        self.output = nn.Linear(readout, vocab_size)  # L_o
+        # never written; e^-10000 is 0 in any precision, so no gradient ever moves these
+        self.output.bias.data[[PAD, BEGIN]] = -1e4
+
+    # ------------------------------------------------------------------------------- state
+
+    def start(
+        self, context: ContextSet | None, rows: int = 1, per_example: int = 1
+    ) -> DecoderState:
+        """The state before the first token: `per_example` rows for each context set, or `rows`."""
+        if context is None:
+            return DecoderState(self.recurrent.start(rows))
+        rows = len(context) * per_example
+        mean = rows_of(mean_value(context), rows)  # (N, D)
+        recurrent = self.recurrent.start(rows)
+        if "state" in self.entries:
+            shape = (rows, self.config.layers, self.config.hidden)
+            recurrent = tuple(f(mean).view(shape).transpose(0, 1) for f in self.enter_state)
+        constant = self.enter_every(mean) if "every" in self.entries else None
+        attended = None
+        if self.attention is not None:
+            context = self.attention.prepare(context)
+            attended = context.values.new_zeros(rows, context.values.shape[1])
+        state = DecoderState(recurrent, context, attended, constant)
+        if "first" in self.entries:
+            picture = self._with_constant(self.enter_first(mean), state)
+            _, recurrent = self.recurrent.step(self.recurrent.project(picture), state.recurrent)
+            state = replace(state, recurrent=recurrent)
+        return state
+
+    def select(self, state: DecoderState, rows: Tensor) -> DecoderState:
+        """The state of the given rows. Contexts are shared, not copied, while rows stay grouped."""
+        context = state.context
+        if context is not None:
+            owners = rows // (len(state) // len(context))  # (N',): the example of each row
+            context = _select_context(context, owners)
+        return DecoderState(
+            tuple(part[:, rows] for part in state.recurrent),
+            context,
+            None if state.attended is None else state.attended[rows],
+            None if state.constant is None else state.constant[rows],
+        )
+
+    # ------------------------------------------------------------------------------- steps
+
+    def forward(
+        self,
+        tokens: Tensor,  # (N, T): y_0 … y_{T-1}, the begin token first
+        state: DecoderState,
+        chosen: Tensor | None = None,  # (N, T): positions for hard attention instead of samples
+        expected: Tensor | None = None,  # (N,): rows in which hard attention uses α
+    ) -> Decoded:
+        """Teacher forcing: read the given tokens, predict the one after each."""
+        embedded = self.drop(self.embed(tokens))  # (N, T, E)
+        inputs = self._with_constant(embedded, state)
+        if self.attention is None:  # nothing is fed back: the fused path
+            hidden, recurrent = self.recurrent.sequence(inputs, state.recurrent)
+            readouts = self._readout(embedded, hidden, None)
+            return Decoded(readouts, None, None, replace(state, recurrent=recurrent))
+        projected = self.recurrent.project(inputs)  # all steps at once: (N, T, gates · H)
+        hidden_steps, context_steps, focuses = [], [], []
+        for t in range(tokens.shape[1]):
+            look = None if chosen is None else chosen[:, t]
+            hidden, context, focus, state = self._step(projected[:, t], state, look, expected)
+            hidden_steps.append(hidden)
+            context_steps.append(context)
+            focuses.append(focus)
+        hidden, context = torch.stack(hidden_steps, 1), torch.stack(context_steps, 1)
+        readouts = self._readout(embedded, hidden, context)
+        weights = torch.stack([focus.weights for focus in focuses], 1)
+        used = torch.stack([focus.used for focus in focuses], 1)
+        return Decoded(readouts, weights, used, state)
+
+    def step(
+        self, tokens: Tensor, state: DecoderState
+    ) -> tuple[Tensor, Tensor | None, DecoderState]:
+        """One step of generation: tokens (N,) → logits (N, V), weights (N, M), next state."""
+        embedded = self.embed(tokens)
+        projected = self.recurrent.project(self._with_constant(embedded, state))
+        if self.attention is None:
+            hidden, recurrent = self.recurrent.step(projected, state.recurrent)
+            readout = self._readout(embedded, hidden, None)
+            return self.output(readout), None, replace(state, recurrent=recurrent)
+        hidden, context, focus, state = self._step(projected, state)
+        return self.output(self._readout(embedded, hidden, context)), focus.used, state
+
+    def _step(
+        self,
+        projected: Tensor,
+        state: DecoderState,
+        chosen: Tensor | None = None,
+        expected: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Focus, DecoderState]:
+        """Attend from h_{t-1}, then advance the cell: h_t (N, H), ẑ_t (N, D)."""
+        assert self.attention is not None
+        assert state.context is not None
+        assert state.attended is not None
+        before = state.recurrent[0][-1]  # the top layer's h_{t-1}
+        focus = self.attention(before, state.context, state.attended, chosen, expected)
+        context = focus.context
+        if self.config.gate:
+            context = torch.sigmoid(self.gate(before)) * context  # β_t ẑ_t
+        projected = projected + self.recurrent.project_more(context)
+        hidden, recurrent = self.recurrent.step(projected, state.recurrent)
+        attended = self.attention.remember(state.attended, focus)
+        return hidden, context, focus, replace(state, recurrent=recurrent, attended=attended)
+
+    def _with_constant(self, embedded: Tensor, state: DecoderState) -> Tensor:
+        """The cell's input: the embedding, beside it the context's mean where it enters."""
+        if state.constant is None:
+            return embedded
+        constant = state.constant
+        if embedded.dim() == 3:
+            constant = constant[:, None].expand(-1, embedded.shape[1], -1)
+        return torch.cat([embedded, constant], dim=-1)
+
+    def _readout(self, embedded: Tensor, hidden: Tensor, context: Tensor | None) -> Tensor:
+        """E y_{t-1} + L_h h_t + L_z ẑ_t (Xu et al. eq. 7), or h_t alone."""
+        hidden = self.drop(hidden)
+        if self.config.output == "plain":
+            return hidden
+        readout = embedded + self.from_hidden(hidden)
+        return readout if context is None else readout + self.from_context(context)
+
+    def log_probs(self, readouts: Tensor) -> Tensor:
+        return F.log_softmax(self.output(readouts), dim=-1)
+
+
+def mean_value(context: ContextSet) -> Tensor:
+    """The mean annotation vector of each example, (B, D)."""
+    mask = context.mask.to(context.values.dtype)[..., None]  # (B, M, 1)
+    mean: Tensor = (context.values * mask).sum(1) / mask.sum(1).clamp_min(1.0)
+    return mean
+
+
+def _select_context(context: ContextSet, owners: Tensor) -> ContextSet:
+    """Context sets for rows with these owners: whole examples where rows stay in equal groups."""
+    examples, counts = torch.unique_consecutive(owners, return_counts=True)
+    if bool((counts != counts[0]).any()) or examples.unique().numel() != examples.numel():
+        return context.select(owners)  # irregular: one context per row
+    if examples.numel() == len(context) and bool((examples[1:] > examples[:-1]).all()):
+        return context
+    return context.select(examples)

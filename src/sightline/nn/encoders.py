@@ -1,0 +1,57 @@
+"""Encoders of sequences: text (or frames) in, context set out."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from sightline.config import RecurrentConfig
+from sightline.nn.recurrent import Recurrent
+from sightline.types import ContextSet
+from sightline.vocab import PAD
+
+
+class TextEncoder(nn.Module):
+    """Token ids → context set: c_t = [→h_t; ←h_t] (D §IV-A), or one vector, the last state."""
+
+    def __init__(self, config: RecurrentConfig, vocab_size: int) -> None:
+        super().__init__()
+        self.config = config
+        self.embed = nn.Embedding(vocab_size, config.embedding, padding_idx=PAD)
+        nn.init.normal_(self.embed.weight, std=config.embedding**-0.5)
+        self.drop = nn.Dropout(config.dropout)
+        directions = 2 if config.bidirectional else 1
+        sizes = [config.embedding] + [directions * config.hidden] * (config.layers - 1)
+        self.layers = nn.ModuleList(
+            nn.ModuleList(Recurrent(config.cell, size, config.hidden) for _ in range(directions))
+            for size in sizes
+        )
+        self.dimension = directions * config.hidden
+
+    def forward(self, tokens: Tensor) -> ContextSet:
+        """tokens (B, M), padded with <pad>."""
+        mask = tokens != PAD
+        lengths = mask.sum(1)
+        hidden = self.drop(self.embed(tokens))  # (B, M, E)
+        last = hidden.new_zeros(0)
+        for number, layer in enumerate(self.layers):
+            assert isinstance(layer, nn.ModuleList)
+            hidden = self.drop(hidden) if number else hidden
+            outputs, finals = [], []
+            for backward, recurrent in enumerate(layer):
+                assert isinstance(recurrent, Recurrent)
+                inputs = reverse(hidden, lengths) if backward else hidden
+                states, _ = recurrent.sequence(inputs, recurrent.start(len(tokens)))
+                finals.append(states[torch.arange(len(tokens)), lengths - 1])  # (B, H)
+                outputs.append(reverse(states, lengths) if backward else states)
+            hidden, last = torch.cat(outputs, -1), torch.cat(finals, -1)
+        if self.config.summary:
+            return ContextSet(last[:, None], torch.ones_like(mask[:, :1]))
+        return ContextSet(hidden * mask[..., None], mask)
+
+
+def reverse(sequence: Tensor, lengths: Tensor) -> Tensor:
+    """Each example's first `length` steps in reverse order; the padding stays where it is."""
+    steps = torch.arange(sequence.shape[1], device=sequence.device)[None]  # (1, T)
+    index = torch.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
+    return sequence.gather(1, index[..., None].expand_as(sequence))

@@ -1,0 +1,128 @@
+"""What training minimises: log-likelihood, the doubly stochastic penalty, and hard attention's
+variational bound by REINFORCE (Xu et al. §4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sightline.config import HardConfig, LossConfig
+from sightline.nn.decoder import Decoded, Decoder
+from sightline.nn.softmax import sampled_log_probs
+from sightline.vocab import END, PAD
+
+
+@dataclass(frozen=True)
+class Loss:
+    total: Tensor  # what is differentiated
+    nats: float  # the summed negative log-likelihood of the batch, without any penalty
+    tokens: int  # target tokens, padding left out
+    parts: dict[str, float]  # further numbers worth logging
+
+
+def sequence_loss(
+    decoder: Decoder, decoded: Decoded, targets: Tensor, config: LossConfig
+) -> tuple[Tensor, Loss]:
+    """The loss of a teacher-forced pass; targets (N, T). Also gives log p(y | …) per row, (N,)."""
+    mask = targets != PAD  # (N, T)
+    log_probs, smooth = token_log_probs(decoder, decoded.readouts, targets, config)
+    log_likelihood = (log_probs * mask).sum(1)  # (N,)
+    tokens = int(mask.sum())
+    per_row = -log_likelihood
+    if config.label_smoothing and smooth is not None:
+        uniform = -(smooth * mask).sum(1)
+        per_row = (1 - config.label_smoothing) * per_row + config.label_smoothing * uniform
+    parts = {}
+    if config.doubly_stochastic and decoded.weights is not None:
+        penalty = doubly_stochastic(decoded.weights, mask)  # (N,)
+        per_row = per_row + config.doubly_stochastic * penalty
+        parts["doubly_stochastic"] = float(penalty.detach().mean())
+    total = per_row.sum() / scale(config, tokens, len(targets))
+    return log_likelihood, Loss(total, -float(log_likelihood.detach().sum()), tokens, parts)
+
+
+def scale(config: LossConfig, tokens: int, rows: int) -> int:
+    """What summed losses are divided by: the tokens, or the sequences, of the batch."""
+    return max(1, tokens if config.per == "token" else rows)
+
+
+def token_log_probs(
+    decoder: Decoder, readouts: Tensor, targets: Tensor, config: LossConfig
+) -> tuple[Tensor, Tensor | None]:
+    """log p(y_t) (N, T), and the mean log p over all tokens (for label smoothing)."""
+    negatives = decoder.config.sampled_softmax
+    if negatives and decoder.training:
+        return sampled_log_probs(decoder.output, readouts, targets, negatives), None
+    logits = decoder.output(readouts)  # (N, T, V)
+    log_probs = -F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+    smooth = None
+    if config.label_smoothing:
+        smooth = logits[..., END:].mean(-1) - logits.logsumexp(
+            -1
+        )  # <pad>, <begin> are never written
+    return log_probs.view(targets.shape), smooth
+
+
+def doubly_stochastic(weights: Tensor, mask: Tensor) -> Tensor:
+    """Σ_i (1 − Σ_t α_ti)² per row (eq. 14): weights (N, T, M), mask (N, T) → (N,)."""
+    looked = (weights * mask[..., None]).sum(1)  # (N, M): how much each place was looked at
+    return (1 - looked).square().sum(1)
+
+
+class HardObjective(nn.Module):
+    """The variational bound L_s by sampling, with its moving-average baseline b.
+
+    gradient = ∂log p(y|s̃) + λ_r (log p(y|s̃) − b) ∂log p(s̃) + λ_e ∂H[s̃], averaged over N samples.
+    """
+
+    baseline: Tensor
+
+    def __init__(self, config: HardConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.register_buffer("baseline", torch.zeros(()))
+        self.register_buffer("started", torch.zeros((), dtype=torch.bool))
+
+    def expected_rows(self, examples: int, device: torch.device) -> Tensor:
+        """Which rows use α instead of a sample: drawn per example, the same for all its samples."""
+        draw = torch.rand(examples, device=device) < self.config.expectation
+        return draw.repeat_interleave(self.config.samples)  # (examples · N,)
+
+    def forward(
+        self,
+        log_likelihood: Tensor,  # (rows,): log p(y | s̃, a)
+        decoded: Decoded,
+        expected: Tensor,  # (rows,) bool
+        mask: Tensor,  # (rows, T)
+    ) -> tuple[Tensor, dict[str, float]]:
+        """The terms to add to −log p(y|s̃), summed over rows, and what is worth logging."""
+        assert decoded.weights is not None
+        assert decoded.used is not None
+        log_weights = decoded.weights.clamp_min(1e-20).log()  # (rows, T, M)
+        # log p(s̃): rows in expectation have no sample and so no REINFORCE term
+        log_location = ((log_weights * decoded.used.detach()).sum(-1) * mask).sum(1)
+        entropy = -((decoded.weights * log_weights).sum(-1) * mask).sum(1)
+        reward = log_likelihood.detach()
+        baseline = self.baseline if self.config.baseline else 0.0
+        advantage = torch.where(expected, 0.0, reward - baseline)
+        bonus = self.config.reward * advantage * log_location + self.config.entropy * entropy
+        sampled = ~expected
+        if self.training and bool(sampled.any()):
+            self._move_baseline(reward[sampled].mean())
+        tokens = mask.sum().clamp_min(1)
+        parts = {
+            "reward": float(reward.mean()),
+            "baseline": float(self.baseline),
+            "entropy": float(entropy.detach().sum() / tokens),  # nats per step
+        }
+        return -bonus.sum(), parts
+
+    def _move_baseline(self, reward: Tensor) -> None:
+        """b_k = 0.9 b_{k-1} + 0.1 log p(y|s̃_k), begun at the first reward."""
+        decay = self.config.decay if bool(self.started) else 0.0
+        self.baseline.mul_(decay).add_(reward, alpha=1 - decay)
+        self.started.fill_(True)

@@ -1,0 +1,134 @@
+"""Recurrent cells (vanilla, GRU, LSTM), in stacks of any number of layers.
+
+Where nothing is fed back between steps, `sequence` runs the whole input in PyTorch's fused
+kernel; where something is (attention, sampling), `step` computes one step from the equations.
+Both use the same weights, named as in `torch.nn.LSTM`, so its state dicts load unchanged.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sightline.config import CellKind
+
+# One tensor (h) for vanilla and GRU, two (h, c) for LSTM; each (layers, N, hidden).
+RecurrentState = tuple[Tensor, ...]
+
+GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+
+
+class Recurrent(nn.Module):
+    """`layers` cells, each fed by the one below; `h^l` from `h^{l-1}`."""
+
+    def __init__(
+        self, kind: CellKind, input_size: int, hidden: int, layers: int = 1, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.kind: CellKind = kind
+        self.input_size = input_size
+        self.hidden = hidden
+        self.layers = layers
+        self.dropout = dropout  # between layers
+        rows = GATES[kind] * hidden
+        for layer in range(layers):
+            fan_in = input_size if layer == 0 else hidden
+            for name, shape in (
+                (f"weight_ih_l{layer}", (rows, fan_in)),
+                (f"weight_hh_l{layer}", (rows, hidden)),
+                (f"bias_ih_l{layer}", (rows,)),
+                (f"bias_hh_l{layer}", (rows,)),
+            ):
+                self.register_parameter(name, nn.Parameter(torch.empty(shape)))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Uniform input weights, orthogonal recurrent ones; an LSTM begins by remembering."""
+        bound = 1 / math.sqrt(self.hidden)
+        for name, parameter in self.named_parameters():
+            if name.startswith("weight_hh"):
+                for block in parameter.data.chunk(GATES[self.kind]):
+                    nn.init.orthogonal_(block)
+            elif name.startswith("weight_ih"):
+                nn.init.uniform_(parameter, -bound, bound)
+            else:
+                nn.init.zeros_(parameter)
+        if self.kind == "lstm":
+            for layer in range(self.layers):
+                self._weights(layer)[2].data[self.hidden : 2 * self.hidden] = 1.0
+
+    def _weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """weight_ih, weight_hh, bias_ih, bias_hh of one layer."""
+        return (
+            getattr(self, f"weight_ih_l{layer}"),
+            getattr(self, f"weight_hh_l{layer}"),
+            getattr(self, f"bias_ih_l{layer}"),
+            getattr(self, f"bias_hh_l{layer}"),
+        )
+
+    def start(self, rows: int) -> RecurrentState:
+        """The state of zeros."""
+        weight = self._weights(0)[0]
+        zeros = weight.new_zeros(self.layers, rows, self.hidden)
+        return (zeros, zeros) if self.kind == "lstm" else (zeros,)
+
+    def sequence(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        """All steps at once: (N, T, input_size) → top layer's h (N, T, hidden), last state."""
+        weights = [weight for layer in range(self.layers) for weight in self._weights(layer)]
+        has_bias, bidirectional, batch_first = True, False, True
+        options = (has_bias, self.layers, self.dropout, self.training, bidirectional, batch_first)
+        if self.kind == "lstm":
+            outputs, h, c = torch.lstm(inputs, state, weights, *options)
+            return outputs, (h, c)
+        fused = torch.gru if self.kind == "gru" else torch.rnn_tanh
+        outputs, h = fused(inputs, state[0], weights, *options)
+        return outputs, (h,)
+
+    def project(self, inputs: Tensor) -> Tensor:
+        """The part of the first layer's gates that does not depend on the state: W x + b.
+
+        Takes (…, input_size), or the leading columns of it; the rest can be added by
+        `project_more`. Kept apart so that a decoder computes it for all steps at once.
+        """
+        weight, _, bias, _ = self._weights(0)
+        return F.linear(inputs, weight[:, : inputs.shape[-1]], bias)  # (…, gates · hidden)
+
+    def project_more(self, inputs: Tensor) -> Tensor:
+        """The same for the trailing columns of the input, without the bias."""
+        weight = self._weights(0)[0]
+        return F.linear(inputs, weight[:, self.input_size - inputs.shape[-1] :])
+
+    def step(self, projected: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        """One step: a projected input (N, gates · hidden) → top layer's h (N, hidden), state."""
+        layers: list[RecurrentState] = []
+        for layer in range(self.layers):
+            _, weight_hh, _, bias_hh = self._weights(layer)
+            before = tuple(part[layer] for part in state)
+            recurrent = F.linear(before[0], weight_hh, bias_hh)
+            layers.append(_cell(self.kind, projected, recurrent, before))
+            if layer + 1 < self.layers:
+                weight_ih, _, bias_ih, _ = self._weights(layer + 1)
+                below = F.dropout(layers[-1][0], self.dropout, self.training)
+                projected = F.linear(below, weight_ih, bias_ih)
+        return layers[-1][0], tuple(torch.stack(parts) for parts in zip(*layers, strict=True))
+
+
+def _cell(
+    kind: CellKind, inputs: Tensor, recurrent: Tensor, before: RecurrentState
+) -> RecurrentState:
+    """One cell's equations, given W x + b and U h₋ + b' (both (N, gates · hidden))."""
+    if kind == "rnn":
+        return (torch.tanh(inputs + recurrent),)
+    if kind == "gru":
+        x_reset, x_update, x_new = inputs.chunk(3, dim=-1)
+        h_reset, h_update, h_new = recurrent.chunk(3, dim=-1)
+        reset = torch.sigmoid(x_reset + h_reset)
+        update = torch.sigmoid(x_update + h_update)
+        new = torch.tanh(x_new + reset * h_new)
+        return (new + update * (before[0] - new),)
+    i, f, g, o = (inputs + recurrent).chunk(4, dim=-1)  # Xu et al. eq. 1-3
+    c = torch.sigmoid(f) * before[1] + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c

@@ -1,0 +1,48 @@
+"""The sampled softmax of Jean et al. (2015): a large target vocabulary by importance sampling."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sightline.vocab import SPECIALS
+
+
+def sampled_log_probs(
+    output: nn.Linear, readouts: Tensor, targets: Tensor, negatives: int
+) -> Tensor:
+    """log p(target) under a softmax over the batch's targets and `negatives` sampled tokens.
+
+    readouts (N, T, R), targets (N, T) → (N, T). The candidates are the distinct targets of the
+    batch plus distinct tokens drawn by the log-uniform law, which fits a vocabulary sorted by
+    frequency. Each sampled logit is lowered by the log of its expected count, so that the
+    estimated partition function is that of the full softmax.
+    """
+    seen, position = torch.unique(targets, return_inverse=True)  # (C,), (N, T)
+    sampled, log_expected = draw_log_uniform(output.out_features, negatives, targets.device)
+    fresh = ~torch.isin(sampled, seen)  # a target is already counted in full
+    sampled, log_expected = sampled[fresh], log_expected[fresh]
+    candidates = torch.cat([seen, sampled])
+    logits = F.linear(readouts, output.weight[candidates], output.bias[candidates])
+    logits = logits - torch.cat([torch.zeros_like(seen, dtype=logits.dtype), log_expected])
+    log_probs = -F.cross_entropy(logits.flatten(0, 1), position.flatten(), reduction="none")
+    return log_probs.view(targets.shape)
+
+
+def draw_log_uniform(size: int, count: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Distinct tokens from `count` draws of P(k) ∝ log((k+2)/(k+1)), and log P(k is drawn).
+
+    Special tokens are skipped: none but <end> is ever a target, and that is always in the batch.
+    """
+    skip = len(SPECIALS)
+    ranks = torch.arange(size - skip, device=device, dtype=torch.float64)
+    probability = torch.log((ranks + 2) / (ranks + 1)) / torch.log(
+        ranks.new_tensor(size - skip + 1)
+    )
+    uniform = torch.rand(count, device=device, dtype=torch.float64)
+    # inverse of the cumulative law log(k+2) / log(size+1)
+    drawn = (torch.exp(uniform * torch.log(ranks.new_tensor(size - skip + 1))) - 1).long()
+    drawn = drawn.clamp_(0, size - skip - 1).unique()
+    included = -torch.expm1(count * torch.log1p(-probability[drawn]))
+    return drawn + skip, included.log().float()

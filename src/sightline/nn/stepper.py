@@ -1,0 +1,54 @@
+"""TorchStepper: a PyTorch model behind the Stepper contract of the search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from sightline.nn.decoder import DecoderState
+from sightline.nn.model import EncoderDecoder
+from sightline.steppers import State, StepResult
+from sightline.vocab import BEGIN, END
+
+
+class TorchStepper:
+    """Runs a model, in evaluation mode and without gradients, one token at a time."""
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        begin: int = BEGIN,
+        end: int | None = END,
+        banned: Sequence[int] = (),  # tokens never to be written
+    ) -> None:
+        self.model = model
+        self.vocab_size = model.decoder.vocab_size
+        self.begin = begin
+        self.end = end
+        self.banned = list(banned)
+        self.device = next(model.parameters()).device
+
+    @torch.inference_mode()
+    def start(self, inputs: Any) -> State:
+        """`inputs` as the encoder takes them, or the number of rows for a language model."""
+        self.model.eval()
+        return self.model.start(inputs, inputs if self.model.encoder is None else 1)
+
+    @torch.inference_mode()
+    def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
+        assert isinstance(state, DecoderState)
+        ids = torch.from_numpy(tokens).to(self.device)
+        logits, weights, state = self.model.decoder.step(ids, state)
+        logits[:, self.banned] = -torch.inf
+        log_probs = torch.log_softmax(logits, dim=-1)
+        attention = None if weights is None else weights.cpu().numpy()
+        return StepResult(log_probs.cpu().numpy(), attention, state)
+
+    @torch.inference_mode()
+    def select(self, state: State, rows: NDArray[np.int64]) -> State:
+        assert isinstance(state, DecoderState)
+        return self.model.decoder.select(state, torch.from_numpy(rows).to(self.device))

@@ -1,0 +1,113 @@
+"""The tasks: each names its data, encoder, vocabulary, metrics and samples, and nothing more."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from sightline import config
+from sightline.errors import CheckpointError, ConfigError
+
+if TYPE_CHECKING:
+    from sightline.config import TrainingConfig
+    from sightline.nn.model import Batch, EncoderDecoder
+    from sightline.vocab import Vocabulary
+
+
+class TaskNames(NamedTuple):
+    """Where a task's parts are; its module is imported when it is used."""
+
+    module: str
+    recipe: str  # the dataclass of its recipes
+    trainer: str  # the Task that the training loop runs
+    model: str  # what `sightline.load` gives
+
+    def find(self, part: str) -> Any:
+        return getattr(importlib.import_module(self.module), part)
+
+
+TASKS = {
+    "language_model": TaskNames(
+        "sightline.tasks.language_model",
+        recipe="LanguageModelRecipe",
+        trainer="LanguageModelTask",
+        model="LanguageModel",
+    ),
+}
+
+
+class Epoch(Protocol):
+    """One pass over the training data, addressed by position so that a run can resume anywhere."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, position: int, /) -> Batch: ...
+
+
+class Recipe(Protocol):
+    """What every task's recipe has; tasks add their own keys."""
+
+    @property
+    def task(self) -> str: ...
+
+    @property
+    def training(self) -> TrainingConfig: ...
+
+
+class Task(Protocol):
+    """What the training loop asks of a task."""
+
+    recipe: Any  # the task's Recipe
+    vocab: Vocabulary
+    fingerprint: str  # of the training data; a resumed run must see the same
+    carries_state: bool  # the decoder's state goes on from batch to batch (truncated BPTT)
+
+    def build_model(self) -> EncoderDecoder: ...
+
+    def epoch(self, number: int) -> Epoch: ...
+
+    def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
+        """Held-out metrics by name; `loss` is nats per token."""
+        ...
+
+    def showcase(self, model: EncoderDecoder) -> str:
+        """A few outputs to look at while training goes on; empty for none."""
+        ...
+
+
+def read_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
+    """A recipe file as its task's dataclass."""
+    task = config.top_level(path, "task")
+    for override in overrides:
+        if override.startswith("task="):
+            task = override.removeprefix("task=")
+    if task not in TASKS:
+        known = ", ".join(TASKS)
+        raise ConfigError(f"{path}: task is {task or 'missing'}; it must be one of {known}")
+    names = TASKS[task]
+    recipe: Recipe = config.parse_file(path, names.find(names.recipe), overrides)
+    return recipe
+
+
+def build_task(recipe: Recipe) -> Task:
+    """The task that trains a recipe; reads its data."""
+    names = TASKS[recipe.task]
+    task: Task = names.find(names.trainer)(recipe)
+    return task
+
+
+def load_model(folder: Path | str) -> Any:
+    """A trained model of any task: from a run's folder, a checkpoint's, or the zoo by name."""
+    from sightline.zoo import find
+
+    path = find(folder)
+    try:
+        recipe = read_recipe(path / "config.yaml")
+    except ConfigError as error:
+        raise CheckpointError(
+            f"{path} is not a model that this Sightline can read: {error}"
+        ) from None
+    names = TASKS[recipe.task]
+    return names.find(names.model).load(path, recipe)

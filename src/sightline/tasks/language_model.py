@@ -1,0 +1,364 @@
+"""Language models (D §II): p(w_1 … w_T) by characters, words or BPE pieces of a text file."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline import search
+from sightline.config import (
+    AttentionConfig,
+    BatchingConfig,
+    DecoderConfig,
+    LossConfig,
+    TrainingConfig,
+)
+from sightline.data import batching
+from sightline.errors import DataError, UserError
+from sightline.media.text import read_text
+from sightline.steppers import Prefixed, Stepper
+from sightline.types import Description, Hypothesis
+from sightline.vocab import BEGIN, END, UNKNOWN, Vocabulary
+
+if TYPE_CHECKING:
+    from sightline.nn.model import Batch, EncoderDecoder
+
+Tokens = NDArray[np.int64]
+
+EVALUATION_STREAMS = 32  # parts in which a held-out text is read side by side
+EVALUATION_LENGTH = 256  # tokens at a time, and of context read before each part
+
+
+@dataclass(frozen=True)
+class LanguageModelRecipe:
+    """The keys of a language model's recipe."""
+
+    text: str  # the file to learn from
+    task: Literal["language_model"] = "language_model"
+    description: str = ""
+    held_out: float = 0.1  # this much of the end is kept for evaluation
+    held_out_text: str | None = None  # or a file of its own
+    unit: Literal["char", "word", "bpe"] = "char"
+    vocabulary: int = 10_000  # at most this many tokens
+    min_count: int = 1
+    # stream: one long text, the state carried from batch to batch (truncated BPTT);
+    # line: each line is a sequence of its own
+    sequence: Literal["stream", "line"] = "stream"
+    streams: int = 64  # stream: parallel readers of the text
+    length: int = 128  # stream: tokens per step, where the gradient is cut
+    batching: BatchingConfig = field(default_factory=BatchingConfig)  # line
+    model: DecoderConfig = field(
+        default_factory=lambda: DecoderConfig(
+            attention=AttentionConfig(kind="none"), context=(), output="plain"
+        )
+    )
+    loss: LossConfig = field(default_factory=LossConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    sample: str = "\n"  # samples shown in training begin with this
+    sample_length: int = 200
+
+
+class LanguageModelTask:
+    """Trains a language model on the text that its recipe names."""
+
+    def __init__(self, recipe: LanguageModelRecipe) -> None:
+        self.recipe = recipe
+        train, held_out = split_text(recipe)
+        self.vocab = Vocabulary.build(
+            recipe.unit,
+            train.split("\n") if recipe.unit == "bpe" else [train],
+            recipe.vocabulary,
+            recipe.min_count,
+        )
+        self.reader = TextReader(recipe, self.vocab)
+        self.carries_state = recipe.sequence == "stream"
+        self.held_out = held_out
+        if self.carries_state:
+            self.tokens = self.reader.stream(train)
+            needed = recipe.streams * (recipe.length + 1)
+            if len(self.tokens) < needed:
+                raise DataError(
+                    f"{recipe.text} has {len(self.tokens)} tokens to train on; streams × length "
+                    f"asks for {needed}: lower `streams` or `length`"
+                )
+            content = self.tokens.tobytes()
+        else:
+            self.lines = self.reader.lines(train)
+            self.lengths = [len(line) for line in self.lines]
+            content = repr(self.lines).encode()
+        self.fingerprint = hashlib.sha256(content).hexdigest()
+
+    def build_model(self) -> EncoderDecoder:
+        return build_model(self.recipe, self.vocab)
+
+    def epoch(self, number: int) -> StreamEpoch | LineEpoch:
+        recipe = self.recipe
+        seed = recipe.training.seed
+        if self.carries_state:
+            starts, steps = batching.stream_starts(
+                len(self.tokens), recipe.streams, recipe.length, seed, number
+            )
+            return StreamEpoch(self.tokens, starts, steps, recipe.length)
+        draw = getattr(batching, recipe.batching.kind)
+        return LineEpoch(self.lines, draw(self.lengths, recipe.batching.size, seed, number))
+
+    def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
+        return evaluate_text(model, self.reader, self.held_out)
+
+    def showcase(self, model: EncoderDecoder) -> str:
+        recipe, language_model = self.recipe, LanguageModel(self.recipe, self.vocab, model)
+        try:
+            drawn = language_model.sample(recipe.sample, length=recipe.sample_length)[0]
+        except UserError:  # the recipe's prompt has characters that this text lacks
+            drawn = language_model.sample("", length=recipe.sample_length)[0]
+        return "\n".join("    │ " + line for line in drawn.text.strip("\n").split("\n"))
+
+
+class LanguageModel:
+    """A trained language model, to sample from and to score text with."""
+
+    def __init__(
+        self, recipe: LanguageModelRecipe, vocab: Vocabulary, model: EncoderDecoder
+    ) -> None:
+        self.recipe = recipe
+        self.vocab = vocab
+        self.model = model
+        self.reader = TextReader(recipe, vocab)
+
+    @staticmethod
+    def load(folder: Path, recipe: LanguageModelRecipe) -> LanguageModel:
+        from sightline.training import checkpoint
+
+        vocab = Vocabulary.load(folder / checkpoint.VOCAB)
+        model = build_model(recipe, vocab)
+        checkpoint.load_weights(model, folder)
+        return LanguageModel(recipe, vocab, model.eval())
+
+    def stepper(self) -> Stepper:
+        from sightline.nn.stepper import TorchStepper
+
+        end = END if self.recipe.sequence == "line" else None
+        return TorchStepper(self.model, self.reader.begin, end, banned=[UNKNOWN])
+
+    def sample(
+        self,
+        prompt: str = "",
+        *,
+        length: int = 500,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        samples: int = 1,
+        seed: int = 0,
+    ) -> list[Description]:
+        """Text that goes on from `prompt`; temperature 0 takes the likeliest token each time."""
+        drawn = self._search(prompt, length, temperature, top_k, top_p, samples, seed)
+        return [self._describe(hypothesis) for hypothesis in search.finish(drawn)[0]]
+
+    def stream(
+        self,
+        prompt: str = "",
+        *,
+        length: int = 500,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 0,
+    ) -> Iterator[str]:
+        """The same, piece by piece as it is written (the prompt included)."""
+        shown = 0
+        for snapshot in self._search(prompt, length, temperature, top_k, top_p, 1, seed):
+            text = self._describe(snapshot.hypotheses[0][0]).text
+            if len(text) > shown and not text.endswith("�"):  # half a character is not shown
+                yield text[shown:]
+                shown = len(text)
+
+    def evaluate(self, text: str) -> dict[str, float]:
+        """nats and bits per token and perplexity of a text."""
+        return evaluate_text(self.model, self.reader, text)
+
+    def _search(
+        self,
+        prompt: str,
+        length: int,
+        temperature: float,
+        top_k: int,
+        top_p: float,
+        samples: int,
+        seed: int,
+    ) -> Iterator[search.Snapshot]:
+        prefix = self.reader.prompt(prompt)
+        return search.sample(
+            Prefixed(self.stepper(), [prefix]),
+            1,
+            max_length=len(prefix) + length,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            samples=samples,
+            seed=seed,
+        )
+
+    def _describe(self, hypothesis: Hypothesis) -> Description:
+        return Description(
+            text=self.reader.text(hypothesis.tokens),
+            tokens=tuple(self.vocab.tokens[token] for token in hypothesis.tokens),
+            score=hypothesis.score,
+            log_probs=tuple(float(value) for value in hypothesis.log_probs),
+        )
+
+
+class TextReader:
+    """Text ↔ tokens in the form that a recipe trains on."""
+
+    def __init__(self, recipe: LanguageModelRecipe, vocab: Vocabulary) -> None:
+        self.recipe = recipe
+        self.vocab = vocab
+        self.begin = BEGIN
+        if recipe.sequence == "stream":  # what stands before a line's first token
+            newline = vocab.ids.get("\n", len(vocab) - 1) if recipe.unit == "char" else END
+            self.begin = newline
+
+    def stream(self, text: str) -> Tokens:
+        """The whole text as one sequence; by words or pieces, each line ends with <end>."""
+        if self.recipe.unit == "char":
+            return np.asarray(self.vocab.encode(text), dtype=np.int64)
+        ends = [[*self.vocab.encode(line), END] for line in text.split("\n")]
+        return np.asarray([token for line in ends for token in line], dtype=np.int64)
+
+    def lines(self, text: str) -> list[list[int]]:
+        return [[BEGIN, *self.vocab.encode(line), END] for line in text.split("\n") if line.strip()]
+
+    def prompt(self, text: str) -> list[int]:
+        ids = self.vocab.encode(text)
+        if self.recipe.unit == "char" and UNKNOWN in ids:
+            character = text[ids.index(UNKNOWN)]
+            raise UserError(f"the prompt has {character!r}, which is not in the model's vocabulary")
+        return ids
+
+    def text(self, tokens: tuple[int, ...]) -> str:
+        if self.recipe.unit == "char" or self.recipe.sequence == "line":
+            return self.vocab.decode(tokens)
+        lines: list[list[int]] = [[]]
+        for token in tokens:
+            lines.append([]) if token == END else lines[-1].append(token)
+        return "\n".join(self.vocab.decode(line) for line in lines)
+
+
+@dataclass(frozen=True)
+class StreamEpoch:
+    """Parallel readers of one long text, read as a ring."""
+
+    tokens: Tokens
+    starts: Tokens  # (streams,)
+    steps: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __getitem__(self, position: int) -> Batch:
+        import torch
+
+        from sightline.nn.model import Batch
+
+        offsets = self.starts[:, None] + position * self.length + np.arange(self.length + 1)
+        block = self.tokens[offsets % len(self.tokens)]  # (streams, length + 1)
+        first = int(self.starts[0]) + position * self.length
+        return Batch(torch.from_numpy(block), name=f"the streams at token {first} and on")
+
+
+@dataclass(frozen=True)
+class LineEpoch:
+    """Lines in minibatches."""
+
+    lines: list[list[int]]
+    batches: batching.Batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, position: int) -> Batch:
+        from sightline.nn.model import Batch, pad
+
+        members = self.batches[position]
+        shown = ", ".join(str(i + 1) for i in members[:8])
+        name = f"lines {shown}{' …' if len(members) > 8 else ''} (counting those with text)"
+        return Batch(pad([self.lines[i] for i in members]), name=name)
+
+
+def build_model(recipe: LanguageModelRecipe, vocab: Vocabulary) -> EncoderDecoder:
+    from sightline.nn.decoder import Decoder
+    from sightline.nn.model import EncoderDecoder
+
+    return EncoderDecoder(None, Decoder(recipe.model, len(vocab)), recipe.loss)
+
+
+def split_text(recipe: LanguageModelRecipe) -> tuple[str, str]:
+    """The text to train on and the held-out one."""
+    text = read_text(recipe.text)
+    if recipe.held_out_text is not None:
+        return text, read_text(recipe.held_out_text)
+    if not 0 < recipe.held_out < 1:
+        raise UserError(f"held_out={recipe.held_out}: give a part between 0 and 1")
+    cut = int(len(text) * (1 - recipe.held_out))
+    if not text[:cut].strip() or not text[cut:].strip():
+        raise DataError(f"{recipe.text} is too short to keep {recipe.held_out:.0%} of it aside")
+    return text[:cut], text[cut:]
+
+
+def evaluate_text(model: EncoderDecoder, reader: TextReader, text: str) -> dict[str, float]:
+    """nats per token (`loss`), bits per token and perplexity."""
+    if reader.recipe.sequence == "stream":
+        nats, count = _stream_nats(model, reader.stream(text), reader.begin)
+    else:
+        nats, count = _line_nats(model, reader.lines(text))
+    loss = nats / max(1, count)
+    return {"loss": loss, "bits": loss / math.log(2), "perplexity": math.exp(min(loss, 700.0))}
+
+
+def _stream_nats(model: EncoderDecoder, tokens: Tokens, begin: int) -> tuple[float, int]:
+    """Summed nats of a text, read in parts side by side, each after the context before it."""
+    import torch
+
+    from sightline.nn.model import Batch
+
+    length, device = EVALUATION_LENGTH, next(model.parameters()).device
+    parts = max(1, min(EVALUATION_STREAMS, len(tokens) // (2 * length)))
+    share = -(-len(tokens) // parts)  # rounded up: the last part is padded, and padding not scored
+    before, after = np.full(length + 1, begin), np.zeros(parts * share - len(tokens), np.int64)
+    padded = np.concatenate([before, tokens, after])
+    nats, count, state = 0.0, 0, None
+    with torch.inference_mode():
+        model.eval()
+        for at in range(0, length + share, length):
+            steps = np.arange(at, min(at + length, length + share) + 1)
+            block = torch.from_numpy(padded[np.arange(parts)[:, None] * share + steps])
+            loss, state = model.loss(Batch(block.to(device)), state)
+            if at == 0:  # the first part has no text before it: begin it from zero
+                for tensor in state.recurrent:
+                    tensor[:, 0] = 0
+            else:
+                nats, count = nats + loss.nats, count + loss.tokens
+    return nats, count
+
+
+def _line_nats(model: EncoderDecoder, lines: list[list[int]]) -> tuple[float, int]:
+    import torch
+
+    nats, count = 0.0, 0
+    device = next(model.parameters()).device
+    epoch = LineEpoch(lines, batching.token_budget([len(line) for line in lines], 8192, 0, 0))
+    with torch.inference_mode():
+        model.eval()
+        for position in range(len(epoch)):
+            loss, _ = model.loss(epoch[position].to(device))
+            nats, count = nats + loss.nats, count + loss.tokens
+    return nats, count

@@ -1,0 +1,1 @@
+"""Training: the loop, checkpoints, optimisers and schedules. One for all tasks."""

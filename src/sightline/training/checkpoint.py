@@ -1,0 +1,195 @@
+"""Checkpoints: a directory of data only, written under a temporary name and renamed.
+
+    runs/NAME/
+      checkpoints/step-00001000/   config.yaml vocab.json weights.safetensors
+                                   training.json optimiser.safetensors
+      best                         the name of the best checkpoint
+      log.jsonl  tensorboard/
+
+No pickled classes: tensors are safetensors, everything else is YAML or JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from sightline.errors import CheckpointError, TrainingError
+
+FORMAT = 1  # raised when an older Sightline could not read what a newer one writes
+CONFIG, VOCAB, WEIGHTS = "config.yaml", "vocab.json", "weights.safetensors"
+TRAINING, OPTIMISER = "training.json", "optimiser.safetensors"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What is written: files as text, tensors by name, and the loop's own numbers."""
+
+    step: int
+    texts: Mapping[str, str]  # file name → content (config.yaml, vocab.json)
+    weights: Mapping[str, Tensor]
+    training: Mapping[str, Any]  # JSON
+    tensors: Mapping[str, Tensor]  # optimiser state, random state, carried state
+
+
+class Run:
+    """A run's folder."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self.checkpoints = self.folder / "checkpoints"
+        self.log = self.folder / "log.jsonl"
+
+    def create(self) -> None:
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            probe = self.checkpoints / ".probe"
+            probe.write_text("")
+            probe.unlink()
+        except OSError as error:
+            reason = f"{error.strerror}: {error.filename}"
+            raise TrainingError(f"cannot write to {self.folder} ({reason}); give --out") from None
+
+    def newest(self) -> Path | None:
+        found = sorted(self.checkpoints.glob("step-*")) if self.checkpoints.is_dir() else []
+        return found[-1] if found else None
+
+    def best(self) -> Path | None:
+        try:
+            name = (self.folder / "best").read_text(encoding="utf-8").strip()
+        except OSError:
+            return None
+        path = self.checkpoints / Path(name).name  # a name only: never points outside the run
+        return path if path.is_dir() else None
+
+    def save(self, checkpoint: Checkpoint, *, is_best: bool, keep: int) -> Path:
+        """Write a checkpoint; on any failure the ones before it are untouched."""
+        final = self.checkpoints / f"step-{checkpoint.step:08d}"
+        if final.is_dir():  # the same step of the same run: nothing new to write
+            return final
+        partial = self.checkpoints / f".partial-{final.name}"
+        try:
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            _write(partial, checkpoint)
+            os.replace(partial, final)
+            if is_best:
+                mark = self.folder / ".best"
+                mark.write_text(final.name + "\n", encoding="utf-8")
+                os.replace(mark, self.folder / "best")
+        except (OSError, SafetensorError) as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            last = self.newest()
+            kept = f"; the last good checkpoint is {last}" if last else ""
+            raise TrainingError(f"could not write {final}: {error}{kept}") from None
+        self._discard(keep)
+        return final
+
+    def _discard(self, keep: int) -> None:
+        best = self.best()
+        found = sorted(self.checkpoints.glob("step-*"))
+        for path in found[: max(0, len(found) - max(1, keep))]:
+            if path != best:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _write(folder: Path, checkpoint: Checkpoint) -> None:
+    for name, text in checkpoint.texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    save_file(_savable(checkpoint.weights), folder / WEIGHTS)
+    save_file(_savable(checkpoint.tensors), folder / OPTIMISER)
+    training = {"format": FORMAT, "step": checkpoint.step, **checkpoint.training}
+    (folder / TRAINING).write_text(json.dumps(training, indent=1), encoding="utf-8")
+    for path in folder.iterdir():  # on disk before the rename makes them a checkpoint
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def _savable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+
+# ---------------------------------------------------------------------------------- reading
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise CheckpointError(f"{path} is missing; the checkpoint is not whole") from None
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(
+            f"{path} is damaged or cut short ({error}); use another checkpoint of the run"
+        ) from None
+
+
+def load_training(folder: Path) -> dict[str, Any]:
+    path = folder / TRAINING
+    try:
+        training: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        version = int(training["format"])
+    except FileNotFoundError:
+        raise CheckpointError(f"{path} is missing; the checkpoint is not whole") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); use another checkpoint") from None
+    if version > FORMAT:
+        raise CheckpointError(
+            f"{folder} was written by a newer Sightline (format {version}, this one reads up to "
+            f"{FORMAT}); upgrade with `pip install -U sightline`"
+        )
+    return training
+
+
+def load_weights(model: nn.Module, folder: Path) -> None:
+    """Fill the model; a missing, unexpected or misshapen tensor is an error that names it."""
+    tensors = load_tensors(folder / WEIGHTS)
+    wanted = model.state_dict()
+    problems = [f"{name} is missing" for name in wanted if name not in tensors]
+    problems += [f"{name} is not in this model" for name in tensors if name not in wanted]
+    problems += [
+        f"{name} has shape {tuple(tensors[name].shape)}, not {tuple(wanted[name].shape)}"
+        for name in wanted
+        if name in tensors and tensors[name].shape != wanted[name].shape
+    ]
+    if problems:
+        more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
+        raise CheckpointError(
+            f"{folder / WEIGHTS} is of another model: {'; '.join(problems[:3])}{more}; "
+            "use the config.yaml and vocab.json that were saved with it"
+        )
+    model.load_state_dict({k: v.to(wanted[k].dtype) for k, v in tensors.items()})
+
+
+# ----------------------------------------------------------------- optimiser state as tensors
+
+
+def optimiser_tensors(optimiser: Optimizer) -> dict[str, Tensor]:
+    """The optimiser's state, flat: `optimiser.PARAMETER.NAME` → tensor."""
+    return {
+        f"optimiser.{index}.{name}": torch.as_tensor(value)
+        for index, values in optimiser.state_dict()["state"].items()
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def restore_optimiser(optimiser: Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        if key.startswith("optimiser."):
+            _, index, name = key.split(".", 2)
+            state.setdefault(int(index), {})[name] = tensor
+    optimiser.load_state_dict(
+        {"state": state, "param_groups": optimiser.state_dict()["param_groups"]}
+    )

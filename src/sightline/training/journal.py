@@ -1,0 +1,107 @@
+"""What a run tells: a JSONL log, TensorBoard, and the terminal's progress bar and lines."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from sightline.training.checkpoint import Run
+
+
+class Journal:
+    """A context manager that writes events of a run down as they happen."""
+
+    def __init__(self, run: Run, console: Console, steps: int, tensorboard: bool) -> None:
+        self.run = run
+        self.console = console
+        self.tensorboard: Any = None
+        self.wants_tensorboard = tensorboard
+        self.steps = steps
+        self.progress = Progress(
+            TextColumn("training"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[status]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self.bar = self.progress.add_task("training", total=steps, status="")
+
+    def open(self, step: int) -> None:
+        """Go on from `step`: what the log says of later ones belongs to a run that was lost."""
+        if step == 0:
+            self.run.log.write_text("", encoding="utf-8")
+        else:
+            _keep_until(self.run.log, step)
+        if self.wants_tensorboard:
+            try:
+                from torch.utils.tensorboard.writer import SummaryWriter
+            except ImportError:
+                self.say("no TensorBoard log: pip install 'sightline[train]'")
+            else:
+                self.tensorboard = SummaryWriter(
+                    str(self.run.folder / "tensorboard"), purge_step=step
+                )
+        self.progress.update(self.bar, completed=step)
+
+    def __enter__(self) -> Journal:
+        self.progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.progress.stop()
+        if self.tensorboard is not None:
+            self.tensorboard.close()
+
+    def advance(self, step: int, status: str) -> None:
+        self.progress.update(self.bar, completed=step, status=status)
+
+    def record(self, kind: str, step: int, values: dict[str, float]) -> None:
+        """One line of the log, and one point per value in TensorBoard."""
+        event = {"kind": kind, "step": step, "time": round(time.time(), 1), **values}
+        with self.run.log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(event) + "\n")
+        if self.tensorboard is not None:
+            for name, value in values.items():
+                self.tensorboard.add_scalar(f"{kind}/{name}", value, step)
+
+    def say(self, text: str) -> None:
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The events of a run; a last line cut short by a crash is left out."""
+    events = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            events.append(json.loads(line))
+        except ValueError:
+            break
+    return events
+
+
+def _keep_until(path: Path, step: int) -> None:
+    events = read_log(path) if path.exists() else []
+    kept = [json.dumps(event) + "\n" for event in events if event["step"] <= step]
+    path.write_text("".join(kept), encoding="utf-8")

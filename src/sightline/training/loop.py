@@ -1,0 +1,332 @@
+"""The training loop, for every task: steps, evaluations, checkpoints, and exact resuming."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from rich.console import Console
+
+from sightline import config as recipes
+from sightline.errors import TrainingError
+from sightline.nn.decoder import DecoderState
+from sightline.nn.losses import Loss
+from sightline.nn.model import Batch, EncoderDecoder
+from sightline.tasks import Task
+from sightline.training import checkpoint as files
+from sightline.training.averaging import Average
+from sightline.training.checkpoint import Checkpoint, Run
+from sightline.training.journal import Journal
+from sightline.training.optimisers import (
+    build_optimiser,
+    clip_gradient,
+    learning_rate_factor,
+    set_learning_rate,
+)
+
+LOG_EVERY = 20  # steps per line of the log
+# Metrics where less is better; any other is better when greater.
+LESS_IS_BETTER = {"loss", "perplexity", "bits", "wer", "per", "aer"}
+# What may differ when a run is resumed.
+FREE_TO_CHANGE = {
+    "text",
+    *(
+        f"training.{key}"
+        for key in ("steps", "evaluate_every", "save_every", "keep", "patience", "explode")
+    ),
+    "training.tensorboard",
+    "training.device",
+}
+
+
+@dataclass
+class Progress:
+    """The loop's own numbers; saved with every checkpoint."""
+
+    step: int = 0
+    epoch: int = 0
+    position: int = 0
+    best: float | None = None
+    best_step: int = 0
+    stale: int = 0  # evaluations since the best one
+    first_loss: float | None = None
+    seconds: float = 0.0  # of training, evaluations included
+    metrics: dict[str, float] = field(default_factory=dict)  # of the last evaluation
+
+
+@dataclass(frozen=True)
+class Outcome:
+    progress: Progress
+    run: Run
+    reason: str  # finished, stopped early, interrupted
+
+
+def train(
+    task: Task, out: Path | str, *, resume: bool = False, console: Console | None = None
+) -> Outcome:
+    """Train a task into the folder `out`, or go on with the run that is there."""
+    run = Run(out)
+    if run.newest() is not None and not resume:
+        raise TrainingError(
+            f"{run.folder} already holds a run; --resume continues it, --out names another folder"
+        )
+    run.create()
+    return Trainer(task, run, console or Console(stderr=True)).run_all(resume)
+
+
+def pick_device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise TrainingError(f"training.device={name} cannot be used here: {reason}") from None
+    return device
+
+
+class Trainer:
+    """One run of one task."""
+
+    def __init__(self, task: Task, run: Run, console: Console) -> None:
+        self.task = task
+        self.run = run
+        self.config = task.recipe.training
+        torch.manual_seed(self.config.seed)
+        self.device = pick_device(self.config.device)
+        self.model: EncoderDecoder = task.build_model().to(self.device)
+        self.optimiser = build_optimiser(self.config.optimiser, self.model.parameters())
+        self.average = Average(self.model, self.config.ema)
+        self.progress = Progress()
+        self.carry: DecoderState | None = None
+        self.journal = Journal(run, console, self.config.steps, self.config.tensorboard)
+        self.recent: list[dict[str, float]] = []  # since the last line of the log
+
+    def run_all(self, resume: bool) -> Outcome:
+        if resume:
+            self.restore()
+        self.journal.open(self.progress.step)
+        if resume:
+            self.journal.say(f"going on from step {self.progress.step} of {self.run.folder}")
+        with self.journal, _interruptions() as interrupted:
+            reason = self._steps(interrupted)
+        return Outcome(self.progress, self.run, reason)
+
+    def _steps(self, interrupted: dict[str, bool]) -> str:
+        progress, config = self.progress, self.config
+        began = time.perf_counter() - progress.seconds
+        while progress.step < config.steps:
+            epoch = self.task.epoch(progress.epoch)
+            while progress.position < len(epoch) and progress.step < config.steps:
+                self._step(epoch[progress.position])
+                progress.position += 1
+                progress.step += 1
+                progress.seconds = time.perf_counter() - began
+                last = progress.step == config.steps
+                if last or progress.step % config.evaluate_every == 0:
+                    self._evaluate()
+                    if config.patience and progress.stale >= config.patience:
+                        return "stopped early"
+                elif config.save_every and progress.step % config.save_every == 0:
+                    self.save(is_best=False)
+                if interrupted["yes"]:
+                    self.save(is_best=False)
+                    return "interrupted"
+            if progress.position >= len(epoch):
+                progress.epoch, progress.position, self.carry = progress.epoch + 1, 0, None
+        return "finished"
+
+    # ---------------------------------------------------------------------------- one step
+
+    def _step(self, batch: Batch) -> None:
+        config, began = self.config, time.perf_counter()
+        factor = learning_rate_factor(config.schedule, self.progress.step, config.steps)
+        rate = config.optimiser.learning_rate * factor
+        set_learning_rate(self.optimiser, rate)
+        self.model.train()
+        loss, state = self.model.loss(batch.to(self.device), self.carry)
+        self._check(loss, batch)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.total.backward()
+        norm = clip_gradient(self.model.parameters(), config.optimiser.clip_norm)
+        if not math.isfinite(norm):
+            self._stop(f"the gradient became {norm}", batch)
+        self.optimiser.step()
+        self.average.update(self.progress.step)
+        self.carry = state.detach() if self.task.carries_state else None
+        self._log(loss, norm, rate, time.perf_counter() - began)
+
+    def _check(self, loss: Loss, batch: Batch) -> None:
+        """Stop before a bad loss reaches the weights."""
+        value = loss.nats / max(1, loss.tokens)
+        if not math.isfinite(value) or not bool(torch.isfinite(loss.total)):
+            self._stop(f"the loss became {value}", batch)
+        if self.progress.first_loss is None:
+            self.progress.first_loss = value
+        if value > self.config.explode * self.progress.first_loss:
+            self._stop(f"the loss exploded to {value:.3g} nats per token", batch)
+
+    def _stop(self, what: str, batch: Batch) -> None:
+        last = self.run.newest()
+        kept = f"the last good checkpoint is {last}" if last else "no checkpoint was written yet"
+        raise TrainingError(
+            f"{what} at step {self.progress.step}, in {batch.name or 'an unnamed batch'}; {kept}; "
+            "try a lower optimiser.learning_rate or optimiser.clip_norm, or look at that batch"
+        )
+
+    def _log(self, loss: Loss, norm: float, rate: float, seconds: float) -> None:
+        self.recent.append(
+            {
+                "nats": loss.nats,
+                "tokens": loss.tokens,
+                "seconds": seconds,
+                "gradient_norm": norm,
+                **loss.parts,
+            }
+        )
+        step = self.progress.step + 1
+        if step % LOG_EVERY and step != self.config.steps:
+            return
+        total = {key: sum(row[key] for row in self.recent) for key in self.recent[0]}
+        mean = {key: value / len(self.recent) for key, value in total.items()}
+        values = {
+            "loss": total["nats"] / max(1, total["tokens"]),
+            "tokens_per_second": total["tokens"] / max(1e-9, total["seconds"]),
+            "gradient_norm": mean["gradient_norm"],
+            "learning_rate": rate,
+            **{key: mean[key] for key in loss.parts},
+        }
+        self.recent = []
+        self.journal.record("train", step, values)
+        self.journal.advance(
+            step, f"loss {values['loss']:.3f} · {values['tokens_per_second']:,.0f} tokens/s"
+        )
+
+    # ------------------------------------------------------------- evaluation and checkpoints
+
+    def _evaluate(self) -> None:
+        progress, select = self.progress, self.config.select
+        began = time.perf_counter()
+        with self.average.in_place(), torch.random.fork_rng(devices=[]), torch.no_grad():
+            self.model.eval()
+            metrics = self.task.evaluate(self.model)
+            showcase = self.task.showcase(self.model)
+        if select not in metrics:
+            raise TrainingError(
+                f"training.select={select} is not a metric of this task; it has "
+                + ", ".join(metrics)
+            )
+        value = -metrics[select] if select in LESS_IS_BETTER else metrics[select]
+        is_best = progress.best is None or value > progress.best
+        if is_best:
+            progress.best, progress.best_step, progress.stale = value, progress.step, 0
+        else:
+            progress.stale += 1
+        progress.metrics = metrics
+        progress.seconds += time.perf_counter() - began
+        self.journal.record(
+            "evaluation", progress.step, {**metrics, "training_seconds": progress.seconds}
+        )
+        numbers = " · ".join(f"{name} {number:.4g}" for name, number in metrics.items())
+        self.journal.say(f"step {progress.step}: {numbers}{'  (best)' if is_best else ''}")
+        if showcase:
+            self.journal.say(showcase)
+        self.save(is_best=is_best)
+
+    def save(self, *, is_best: bool) -> Path:
+        tensors = files.optimiser_tensors(self.optimiser) | self.average.tensors()
+        tensors["random"] = torch.get_rng_state()
+        if self.carry is not None:
+            tensors |= {f"carry.{i}": part for i, part in enumerate(self.carry.recurrent)}
+        with self.average.in_place():
+            weights = self.model.state_dict()
+            snapshot = Checkpoint(
+                step=self.progress.step,
+                texts={
+                    files.CONFIG: recipes.to_yaml(self.task.recipe),
+                    files.VOCAB: self.task.vocab.to_json(),
+                },
+                weights=weights,
+                training={
+                    "progress": asdict(self.progress),
+                    "data": self.task.fingerprint,
+                },
+                tensors=tensors,
+            )
+            return self.run.save(snapshot, is_best=is_best, keep=self.config.keep)
+
+    def restore(self) -> None:
+        """Take up the newest checkpoint exactly where it stopped."""
+        folder = self.run.newest()
+        if folder is None:
+            raise TrainingError(
+                f"{self.run.folder} holds no checkpoint to resume; leave --resume out"
+            )
+        training = files.load_training(folder)
+        self._check_same(folder, training)
+        files.load_weights(self.model, folder)
+        tensors = files.load_tensors(folder / files.OPTIMISER)
+        files.restore_optimiser(self.optimiser, tensors)
+        self.average.restore(tensors)
+        self.progress = Progress(**training["progress"])
+        torch.set_rng_state(tensors["random"])
+        carry = [tensors[f"carry.{i}"] for i in range(2) if f"carry.{i}" in tensors]
+        if carry:
+            self.carry = DecoderState(tuple(part.to(self.device) for part in carry))
+
+    def _check_same(self, folder: Path, training: dict[str, Any]) -> None:
+        before = yaml.safe_load((folder / files.CONFIG).read_text(encoding="utf-8"))
+        changed = _differences(before, recipes.to_dict(self.task.recipe))
+        refused = [key for key in changed if key not in FREE_TO_CHANGE]
+        if refused:
+            raise TrainingError(
+                f"{folder} was trained with another {', '.join(refused)}; "
+                "resume with the same recipe, or train into another --out"
+            )
+        if training["data"] != self.task.fingerprint:
+            raise TrainingError(
+                f"{folder} was trained on other data than this; resume with the same files"
+            )
+
+
+def _differences(before: Any, after: Any, prefix: str = "") -> list[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        keys = dict.fromkeys([*before, *after])
+        return [
+            path
+            for key in keys
+            for path in _differences(
+                before.get(key), after.get(key), f"{prefix}.{key}" if prefix else key
+            )
+        ]
+    return [] if before == after else [prefix]
+
+
+@contextmanager
+def _interruptions() -> Iterator[dict[str, bool]]:
+    """Ctrl-C and SIGTERM ask the loop to stop after its step; a second Ctrl-C stops at once."""
+    asked = {"yes": False}
+
+    def ask(number: int, frame: Any) -> None:
+        if asked["yes"]:
+            raise KeyboardInterrupt
+        asked["yes"] = True
+
+    try:
+        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread: nobody can press Ctrl-C here
+        before = {}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

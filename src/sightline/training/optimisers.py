@@ -1,0 +1,60 @@
+"""Optimisers and the learning rate's course, made from their configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+from torch.optim import SGD, Adadelta, Adagrad, Adam, AdamW, Optimizer, RMSprop
+
+from sightline.config import OptimiserConfig, ScheduleConfig
+
+
+def build_optimiser(config: OptimiserConfig, parameters: Iterable[nn.Parameter]) -> Optimizer:
+    """The optimiser; weight decay acts on matrices only, not on biases."""
+    trained = [p for p in parameters if p.requires_grad]
+    groups = [
+        {"params": [p for p in trained if p.dim() > 1], "weight_decay": config.weight_decay},
+        {"params": [p for p in trained if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    rate = config.learning_rate
+    if config.kind == "sgd":
+        return SGD(groups, lr=rate, momentum=config.momentum)
+    if config.kind == "adagrad":
+        return Adagrad(groups, lr=rate)
+    if config.kind == "adadelta":
+        return Adadelta(groups, lr=rate, rho=config.rho)
+    if config.kind == "rmsprop":
+        return RMSprop(groups, lr=rate, alpha=config.rho, momentum=config.momentum)
+    adam = Adam if config.kind == "adam" else AdamW
+    return adam(groups, lr=rate, betas=config.betas, fused=True)
+
+
+def learning_rate_factor(config: ScheduleConfig, step: int, steps: int) -> float:
+    """The factor on the learning rate for step number `step` (from 0) of `steps`."""
+    warmup = config.warmup
+    if step < warmup:
+        return (step + 1) / warmup
+    progress = min(1.0, (step - warmup) / max(1, steps - warmup))
+    if config.kind == "linear":
+        return 1 + (config.final - 1) * progress
+    if config.kind == "cosine":
+        return config.final + (1 - config.final) * (1 + math.cos(math.pi * progress)) / 2
+    if config.kind == "exponential":
+        return max(config.final, 1e-8) ** progress
+    if config.kind == "inverse_sqrt":
+        return math.sqrt(max(1, warmup) / (step + 1))
+    return 1.0
+
+
+def set_learning_rate(optimiser: Optimizer, rate: float) -> None:
+    for group in optimiser.param_groups:
+        group["lr"] = rate
+
+
+def clip_gradient(parameters: Iterable[nn.Parameter], limit: float) -> float:
+    """Scale the whole gradient down to norm `limit` (0: leave it); returns the norm it had."""
+    norm = torch.nn.utils.clip_grad_norm_(parameters, limit if limit > 0 else math.inf)
+    return float(norm)

@@ -1,0 +1,38 @@
+"""The models that ship, each a folder with its card; and finding a model by name or path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sightline.errors import CheckpointError
+
+FOLDER = Path(__file__).parent
+
+
+def names() -> list[str]:
+    """The models that come with this install."""
+    return sorted(path.parent.name for path in FOLDER.glob("*/config.yaml"))
+
+
+def find(model: Path | str) -> Path:
+    """The folder that holds the weights: of a run (its best), a checkpoint, or a zoo model."""
+    path = Path(model)
+    if not path.exists():
+        if str(model) in names():
+            return FOLDER / str(model)
+        known = ", ".join(names()) or "none yet"
+        raise CheckpointError(f"no model at {path}, and the zoo has none of that name ({known})")
+    if (path / "config.yaml").is_file():
+        return path
+    for found in (_best(path), *sorted(path.glob("checkpoints/step-*"), reverse=True)):
+        if found is not None and (found / "config.yaml").is_file():
+            return found
+    raise CheckpointError(f"{path} holds no model; give the folder of a run or of a checkpoint")
+
+
+def _best(run: Path) -> Path | None:
+    try:
+        name = (run / "best").read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+    return run / "checkpoints" / Path(name).name  # a name only: it cannot point elsewhere
