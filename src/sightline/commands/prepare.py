@@ -1,0 +1,107 @@
+"""`sightline prepare`: a published data set, or a table of one's own, into a manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sightline.data.prepare import Prepared
+
+prepare = typer.Typer(
+    help="Turn a data set into a manifest (JSONL), the format that training reads.",
+    no_args_is_help=True,
+)
+
+Folder = Annotated[Path, typer.Argument(help="The data set's folder, as it was published.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="The manifest to write.")]
+
+
+@prepare.command()
+def flickr8k(folder: Folder, out: Out = Path("flickr8k.jsonl")) -> None:
+    """Flickr8k: Flickr8k.token.txt, the official split files and the photos."""
+    from sightline.data import published
+
+    _write(published.flickr8k(folder), out)
+
+
+@prepare.command()
+def flickr30k(
+    folder: Folder,
+    out: Out = Path("flickr30k.jsonl"),
+    splits: Annotated[
+        Path | None,
+        typer.Option(help="Karpathy's JSON, or a folder with train.txt, val.txt, test.txt."),
+    ] = None,
+) -> None:
+    """Flickr30k: results_20130124.token or the CSV form, and a split."""
+    from sightline.data import published
+
+    _write(published.flickr30k(folder, splits), out)
+
+
+@prepare.command()
+def coco(folder: Folder, out: Out = Path("coco.jsonl")) -> None:
+    """COCO: captions_train2014.json, captions_val2014.json (or 2017) and the pictures."""
+    from sightline.data import published
+
+    _write(published.coco(folder), out)
+
+
+@prepare.command()
+def karpathy(
+    file: Annotated[Path, typer.Argument(help="dataset_flickr8k, _flickr30k or _coco .json.")],
+    images: Annotated[Path, typer.Option(help="The folder of the pictures.")],
+    out: Out = Path("karpathy.jsonl"),
+) -> None:
+    """Any of Karpathy's dataset_*.json, with its own split."""
+    from sightline.data import published
+
+    _write(published.karpathy(file, images), out)
+
+
+@prepare.command("csv")
+def table(
+    file: Annotated[Path, typer.Argument(help="A table with a header and one text per row.")],
+    out: Out = Path("data.jsonl"),
+    media: Annotated[
+        Path | None, typer.Option(help="The folder of the files (default: the table's).")
+    ] = None,
+    medium: Annotated[str, typer.Option(help="image, audio, video, or source (text).")] = "image",
+    media_column: Annotated[
+        str | None, typer.Option(help="The column of file names (or source texts).")
+    ] = None,
+    text_column: Annotated[str | None, typer.Option(help="The column of texts.")] = None,
+    split_column: Annotated[
+        str | None, typer.Option(help="The column that says train, dev or test.")
+    ] = None,
+    dev: Annotated[float, typer.Option(help="Share held out, without a split column.")] = 0.1,
+    test: Annotated[float, typer.Option(help="Share held out, without a split column.")] = 0.1,
+) -> None:
+    """A table of your own: CSV, or with tabs, semicolons or bars between the columns."""
+    from sightline.data.manifest import MEDIA
+    from sightline.data.tables import Columns, from_csv
+    from sightline.errors import DataError
+
+    if medium not in (*MEDIA, "source"):
+        raise DataError(f"--medium must be image, audio, video or source, not {medium!r}")
+    prepared = from_csv(
+        file,
+        medium=medium,  # type: ignore[arg-type]
+        media_folder=media,
+        columns=Columns(media_column, text_column, split_column),
+        dev=dev,
+        test=test,
+    )
+    _write(prepared, out)
+
+
+def _write(prepared: Prepared, out: Path) -> None:
+    from sightline.data.manifest import write_manifest
+
+    write_manifest(out, prepared.examples)
+    for note in prepared.notes:
+        typer.echo(f"note: {note}", err=True)
+    typer.echo(f"{out}: {prepared.summary()}")

@@ -1,0 +1,216 @@
+"""Converters of published captioning data: Flickr8k, Flickr30k, COCO, and Karpathy's splits."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sightline.data.manifest import Split
+from sightline.data.prepare import (
+    Prepared,
+    assemble,
+    read_json,
+    read_lines,
+    read_rows,
+    read_text,
+    split_of,
+)
+from sightline.errors import DataError
+
+# ---------------------------------------------------------------- Flickr8k and Flickr30k
+
+
+def flickr8k(folder: Path) -> Prepared:
+    """The published folder: Flickr8k.token.txt, the three split files, and the photos."""
+    token = _first_file(folder, ("Flickr8k.token.txt", "Flickr8k_text/Flickr8k.token.txt"))
+    if token is None:
+        hint = " (for captions.txt use `sightline prepare csv`)"
+        raise DataError(f"{folder}: Flickr8k.token.txt is not there{hint}")
+    splits: dict[str, Split] = {}
+    for name, split in (("train", "train"), ("dev", "dev"), ("test", "test")):
+        path = token.parent / f"Flickr_8k.{name}Images.txt"
+        splits |= dict.fromkeys(read_lines(path), split_of(split, str(path)))
+    photos = _photos(folder, ("images", "Images", "Flicker8k_Dataset", "Flickr8k_Dataset"))
+    return assemble(_token_file(token), splits, photos)
+
+
+def flickr30k(folder: Path, splits: Path | None = None) -> Prepared:
+    """results_20130124.token, Kaggle's results.csv or the CSV with splits; and a split.
+
+    `splits` is Karpathy's dataset_flickr30k.json or a folder with train.txt, val.txt and
+    test.txt; left out, they are looked for in `folder`.
+    """
+    photos = _photos(
+        folder,
+        (
+            "flickr30k_images/flickr30k_images",
+            "flickr30k-images",
+            "flickr30k_images",
+            "images",
+            "Images",
+        ),
+    )
+    table = _first_file(folder, ("flickr_annotations_30k.csv",))
+    if table is not None and splits is None:
+        return _flickr30k_annotations(table, photos)
+    token = _first_file(folder, ("results_20130124.token", "flickr30k/results_20130124.token"))
+    kaggle = _first_file(folder, ("results.csv", "flickr30k_images/results.csv"))
+    if token is not None:
+        captions = _token_file(token)
+    elif kaggle is not None:
+        captions = _kaggle_file(kaggle)
+    else:
+        raise DataError(f"{folder}: neither results_20130124.token nor results.csv is there")
+    return assemble(captions, _flickr30k_splits(splits or folder), photos)
+
+
+def _flickr30k_splits(source: Path) -> dict[str, Split]:
+    if source.is_dir() and (source / "train.txt").exists():
+        found: dict[str, Split] = {}
+        for name in ("train", "val", "test"):
+            path = source / f"{name}.txt"
+            ids = (line if line.endswith(".jpg") else f"{line}.jpg" for line in read_lines(path))
+            found |= dict.fromkeys(ids, split_of(name, str(path)))
+        return found
+    path = source / "dataset_flickr30k.json" if source.is_dir() else source
+    if not path.exists():
+        raise DataError(
+            f"{source}: no split found; give --splits with Karpathy's dataset_flickr30k.json or a "
+            "folder with train.txt, val.txt and test.txt"
+        )
+    return {
+        image["filename"]: split_of(image["split"], str(path)) for image in _karpathy_images(path)
+    }
+
+
+def _token_file(path: Path) -> dict[str, list[str]]:
+    """`photo.jpg#0<TAB>caption` per line."""
+    captions: dict[str, list[str]] = {}
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        key, tab, caption = line.partition("\t")
+        if not tab or "#" not in key:
+            raise DataError(f"{path}:{number}: not of the form photo.jpg#0<TAB>caption")
+        captions.setdefault(key.rpartition("#")[0], []).append(caption.strip())
+    return captions
+
+
+def _kaggle_file(path: Path) -> dict[str, list[str]]:
+    """`photo.jpg| 0| caption` per line; in one line of it the second bar is missing."""
+    captions: dict[str, list[str]] = {}
+    form = re.compile(r"([^|]+)\|\s*\d+\s*\|?\s*(.*)")
+    for number, line in enumerate(read_text(path).split("\n")[1:], start=2):
+        if not line.strip():
+            continue
+        match = form.match(line)
+        if match is None:
+            raise DataError(f"{path}:{number}: not of the form photo.jpg| 0| caption")
+        captions.setdefault(match[1].strip(), []).append(match[2].strip())
+    return captions
+
+
+def _flickr30k_annotations(path: Path, photos: Path) -> Prepared:
+    """One row per photo: `raw` is a JSON list of captions, `split` and `filename` beside it."""
+    captions: dict[str, list[str]] = {}
+    splits: dict[str, Split] = {}
+    for number, row in read_rows(path, ","):
+        try:
+            captions[row["filename"]] = [text.strip() for text in json.loads(row["raw"])]
+            splits[row["filename"]] = split_of(row["split"], f"{path}:{number}")
+        except (KeyError, ValueError, AttributeError):
+            raise DataError(f"{path}:{number}: needs filename, split and raw (a list)") from None
+    return assemble(captions, splits, photos)
+
+
+# ---------------------------------------------------------------- COCO and Karpathy's splits
+
+
+def coco(folder: Path) -> Prepared:
+    """captions_train and captions_val of 2014 or 2017, with their pictures.
+
+    train is trained on. Of val (in order of picture number) the first 5,000 are dev and the next
+    5,000 test, the rest is trained on, as in Karpathy's proportions; a val of at most 10,000 is
+    halved. For Karpathy's own choice of pictures use `karpathy`.
+    """
+    for year in ("2014", "2017"):
+        train = _first_file(folder, _annotation_places("train", year))
+        val = _first_file(folder, _annotation_places("val", year))
+        if train is not None and val is not None:
+            break
+    else:
+        raise DataError(
+            f"{folder}: captions_train2014.json and captions_val2014.json (or 2017) are not there, "
+            "nor in its folder annotations"
+        )
+    trained = _coco_file(train, _photos(folder, (f"train{year}", f"images/train{year}")))
+    held = _coco_file(val, _photos(folder, (f"val{year}", f"images/val{year}")))
+    part = min(5000, len(held.examples) // 2)
+    moved = [
+        replace(example, split="dev" if place < part else "test" if place < 2 * part else "train")
+        for place, example in enumerate(held.examples)
+    ]
+    return Prepared(trained.examples + moved, trained.notes + held.notes)
+
+
+def _annotation_places(part: str, year: str) -> tuple[str, ...]:
+    name = f"captions_{part}{year}.json"
+    return (f"annotations/{name}", name)
+
+
+def _coco_file(path: Path, photos: Path) -> Prepared:
+    content = read_json(path)
+    try:
+        names = {image["id"]: str(image["file_name"]) for image in content["images"]}
+        captions: dict[str, list[str]] = {names[number]: [] for number in sorted(names)}
+        for annotation in content["annotations"]:
+            captions[names[annotation["image_id"]]].append(annotation["caption"].strip())
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}: not COCO captions: {error!r} is missing or wrong") from None
+    return assemble(captions, dict.fromkeys(captions, "train"), photos)
+
+
+def karpathy(file: Path, images: Path) -> Prepared:
+    """Karpathy's dataset_flickr8k.json, dataset_flickr30k.json or dataset_coco.json."""
+    captions: dict[str, list[str]] = {}
+    splits: dict[str, Split] = {}
+    folders: dict[str, str] = {}
+    for number, image in enumerate(_karpathy_images(file), start=1):
+        try:
+            name = image["filename"]
+            captions[name] = [sentence["raw"].strip() for sentence in image["sentences"]]
+            splits[name] = split_of(image["split"], f"{file}: image {number}")
+            folders[name] = image.get("filepath", "")
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{file}: image {number}: {error!r} is missing or wrong") from None
+    return assemble(captions, splits, images, folders)
+
+
+def _karpathy_images(path: Path) -> list[dict[str, Any]]:
+    content = read_json(path)
+    images = content.get("images") if isinstance(content, dict) else None
+    if not isinstance(images, list) or not all(
+        isinstance(image, dict) and "filename" in image and "split" in image for image in images
+    ):
+        raise DataError(f'{path}: not one of Karpathy\'s files: a list "images" is expected')
+    return images
+
+
+# ---------------------------------------------------------------- where things are
+
+
+def _photos(folder: Path, names: Sequence[str]) -> Path:
+    """The folder of pictures, under one of its usual names, or the folder itself."""
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder")
+    return next((folder / name for name in names if (folder / name).is_dir()), folder)
+
+
+def _first_file(folder: Path, names: Sequence[str]) -> Path | None:
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder")
+    return next((folder / name for name in names if (folder / name).is_file()), None)
