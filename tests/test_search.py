@@ -130,6 +130,20 @@ def test_the_beam_equals_its_rules_in_plain_python(
     np.testing.assert_allclose([h.score for h in found], [score for _, score in expected])
 
 
+def test_a_finished_hypothesis_waits_for_a_longer_one_that_can_have_a_better_mean() -> None:
+    table = TableStepper(vocab_size=3, end=0, begin=1, attends=False)
+    with np.errstate(divide="ignore"):
+        likely_end, go_on, end = (
+            np.log(np.array(p, np.float32)) for p in ([0.6, 0, 0.4], [0, 0, 1], [1, 0, 0])
+        )
+    for length, log_probs in enumerate([likely_end, go_on, go_on, end]):
+        table.table[(5, 1, *[2] * length)] = log_probs, np.zeros(3, np.float32)
+    (short,) = run(table, [5], size=2, max_length=4, length_penalty=0.0)
+    (long,) = run(table, [5], size=2, max_length=4, length_penalty=1.0)
+    assert [h.tokens for h in short + long] == [(0,), (2, 2, 2, 0)]
+    assert long[0].score == pytest.approx(np.log(0.4) / 4)
+
+
 @few
 @given(seed=seeds, min_length=st.integers(0, 4))
 def test_a_beam_of_one_equals_greedy(seed: int, min_length: int) -> None:
@@ -385,9 +399,15 @@ def test_an_empty_batch_gives_an_empty_list() -> None:
 
 
 @few
-@given(seed=seeds, diversity=st.sampled_from([0.0, 0.5, 3.0]))
-def test_the_first_group_equals_the_plain_beam_of_its_size(seed: int, diversity: float) -> None:
-    table = TableStepper(vocab_size=7, seed=seed, end_bias=1.0)
+@given(
+    seed=seeds,
+    diversity=st.sampled_from([0.0, 0.5, 3.0]),
+    end_bias=st.sampled_from([1.0, -1.5]),
+)
+def test_the_first_group_equals_the_plain_beam_of_its_size(
+    seed: int, diversity: float, end_bias: float
+) -> None:
+    table = TableStepper(vocab_size=7, seed=seed, end_bias=end_bias)
     (plain,) = run(table, [1], size=2, n_best=2, max_length=6)
     (diverse,) = run(table, [1], size=6, n_best=6, max_length=6, groups=3, diversity=diversity)
     by_tokens = {h.tokens: h for h in diverse}
@@ -516,6 +536,17 @@ def test_frequencies_match_the_probabilities(options: dict[str, Any]) -> None:
     assert not found[expected == 0].any()
     chi_square = count * ((found - expected)[kept] ** 2 / expected[kept]).sum()
     assert chi_square < 20.5  # the 0.1 % point for 5 degrees of freedom
+
+
+def test_the_nucleus_is_the_smallest_set_that_reaches_top_p() -> None:
+    table = TableStepper(vocab_size=6, seed=12)
+    p = np.exp(table.prefix_log_probs(1, ()).astype(float))
+    ranking = np.argsort(-p)
+    reached = p[ranking].cumsum()
+    for size, total in enumerate(reached[:-1], start=1):
+        for top_p, kept in ((total - 1e-4, size), (total + 1e-4, size + 1)):
+            found = frequencies(table, 300, top_p=top_p)
+            assert set(np.flatnonzero(found)) == set(ranking[:kept])
 
 
 def test_whole_sequences_are_drawn_with_their_probabilities() -> None:

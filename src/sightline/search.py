@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from sightline.search_candidates import (
     check_numbers,
     extend,
-    top,
     without_repeats,
     without_token,
 )
@@ -157,21 +156,21 @@ def _draw(
     top_p: float,
 ) -> NDArray[np.int64]:
     """One token per row, by inverting the cumulative distribution of what the options leave."""
-    V = log_probs.shape[1]
-    order = None
-    if top_p < 1 or 0 < top_k < V:
-        order = top(log_probs, min(top_k or V, V))  # best first
-        log_probs = np.take_along_axis(log_probs, order, axis=1)
     peaks = log_probs.max(axis=1, keepdims=True)
     peaks[peaks == -np.inf] = 0.0  # a row with no possible token: weights of 0, not NaN
-    weights = np.exp((log_probs - peaks).astype(np.float64) / temperature)
-    if top_p < 1:
-        reached = weights.cumsum(axis=1)
-        weights[reached - weights >= top_p * reached[:, -1:]] = 0.0
+    weights = np.exp((log_probs - peaks).astype(np.float64) / temperature)  # (N, V)
+    if top_k or top_p < 1:
+        ranked = -np.sort(-weights, axis=1)[:, : top_k or None]  # best first
+        reached = ranked.cumsum(axis=1)
+        inside = reached - ranked < top_p * reached[:, -1:]
+        count = np.maximum(inside.sum(axis=1, keepdims=True), 1)
+        least = np.take_along_axis(ranked, count - 1, axis=1)  # (N, 1)
+        above, tied = weights > least, weights == least
+        room = count - above.sum(axis=1, keepdims=True)
+        weights[~(above | (tied & (tied.cumsum(axis=1) <= room)))] = 0.0
     cumulative = weights.cumsum(axis=1)
     choice = (cumulative <= draws[:, None] * cumulative[:, -1:]).sum(axis=1)
-    choice = np.minimum(choice, weights.shape[1] - 1)[:, None]  # only where all weights are 0
-    return (choice if order is None else np.take_along_axis(order, choice, axis=1))[:, 0]
+    return np.minimum(choice, log_probs.shape[1] - 1)  # V only where all weights are 0
 
 
 # ---- beam search -------------------------------------------------------------------------------

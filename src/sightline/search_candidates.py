@@ -99,61 +99,46 @@ def best(
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
     """The `count` best of scores + log_probs per example: possible?, slot, token, each (A, count).
 
-    Every value is read once, for the maxima of strided blocks (token mod width); only the blocks
-    that can hold one of the best are looked into.
+    Best first, ties to the lower slot and token. Every value is read once, for the maxima of
+    strided blocks (token mod width); only blocks that can hold one of the best are looked into.
     """
     A, R, V = log_probs.shape
-    width = min(V, max(64, V // 32))
+    width = min(V, max(64, V // 24))
     whole = V - V % width
     peaks = log_probs[..., :whole].reshape(A, R, -1, width).max(axis=2)  # (A, R, width)
     rest = peaks[..., : V - whole]
     np.maximum(rest, log_probs[..., whole:], out=rest)
     check_numbers(peaks)
-    totals = (scores[..., None] + peaks).reshape(A, -1)  # (A, R·width)
-    blocks = contenders(totals, count)  # (A, n)
-    column = blocks[..., None] % width + np.arange(0, V, width)  # (A, n, V/width)
-    flat = np.where(column < V, blocks[..., None] // width * V + column, R * V)
-    flat = np.sort(flat.reshape(A, -1), axis=1)  # in order, so that ties go to the lower index
-    flat = flat[:, : max(count, int((flat < R * V).sum(axis=1).max()))]
-    exists = flat < R * V
-    slot, token = np.divmod(np.where(exists, flat, 0), V)
     examples = np.arange(A)[:, None]
-    values = scores[examples, slot] + log_probs[examples, slot, token]
-    values[~exists] = -np.inf
-    order = top(values, min(count, values.shape[1]))
-    padding = ((0, 0), (0, count - order.shape[1]))  # a vocabulary of fewer than `count` tokens
-    possible, slot, token = (
-        np.pad(np.take_along_axis(a, order, axis=1), padding)
-        for a in (values > -np.inf, slot, token)
-    )
-    return possible, slot, token
+    blocks = contenders((scores[..., None] + peaks).reshape(A, -1), count)  # (A, n)
+    slot, first = np.divmod(blocks, width)
+    token = first[..., None] + np.arange(0, V, width)  # (A, n, W)
+    values = log_probs[examples[..., None], slot[..., None], np.minimum(token, V - 1)]
+    totals = np.where(token < V, values + scores[examples, slot][..., None], -np.inf)
+    totals = totals.reshape(A, -1)
+
+    places = contenders(totals, count)  # (A, ≥ count), or fewer where there are no more
+    flat = (slot[..., None] * V + np.minimum(token, V - 1)).reshape(A, -1)[examples, places]
+    order = np.lexsort((flat, -totals[examples, places]))[:, :count]
+    found = totals[examples, places[examples, order]] > -np.inf
+    slot, token = np.divmod(flat[examples, order], V)
+    if (missing := count - order.shape[1]) > 0:  # a vocabulary smaller than the beam
+        found, slot, token = (np.pad(a, ((0, 0), (0, missing))) for a in (found, slot, token))
+    return found, slot, token
 
 
 def contenders(totals: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """The places (A, n), n ≥ count, of all values that reach the count-th best of their row."""
+    """The places (A, n) of the `count` best of each row, in no order, and of all that tie."""
     size = totals.shape[1]
     if size <= count:
         return np.broadcast_to(np.arange(size), totals.shape)
     places = np.argpartition(totals, size - count, axis=1)[:, size - count :]
     threshold = np.take_along_axis(totals, places, axis=1).min(axis=1, keepdims=True)
-    n = int(((totals >= threshold) & (totals > -np.inf)).sum(axis=1).max())
-    if n > count:  # ties
+    threshold = np.maximum(threshold, np.finfo(np.float64).min)  # ties at −inf do not matter
+    n = int(np.count_nonzero(totals >= threshold, axis=1).max())
+    if n > count:
         places = np.argpartition(totals, size - n, axis=1)[:, size - n :]
     return places
-
-
-def top(values: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """The places (N, count) of the largest values of each row, best first, ties to the lower."""
-    size = values.shape[1]
-    if count == size:
-        return np.argsort(-values, axis=1, kind="stable")
-    threshold = np.partition(values, size - count, axis=1)[:, size - count, None]
-    above, equal = values > threshold, values == threshold
-    room = count - above.sum(axis=1, keepdims=True)
-    chosen = above | (equal & (equal.cumsum(axis=1) <= room))
-    places = np.nonzero(chosen)[1].reshape(-1, count)
-    best_first = np.argsort(-np.take_along_axis(values, places, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(places, best_first, axis=1)
 
 
 def without_repeats(
