@@ -1,0 +1,129 @@
+"""METEOR 1.5 (English, `-norm`) as the COCO caption evaluation runs it, without Java."""
+
+import re
+
+import numpy as np
+
+from sightline.metrics.meteor import scoring
+from sightline.metrics.meteor.alignment import align
+from sightline.metrics.meteor.index import open_index
+from sightline.metrics.meteor.lexicon import Lexicon, Sentences, Words
+from sightline.metrics.meteor.matching import Units, find_matches, prepare
+from sightline.metrics.meteor.normalise import java_trim
+from sightline.metrics.meteor.ragged import I64
+from sightline.metrics.meteor.scoring import F64
+
+__all__ = ["Meteor"]
+
+_CELLS = 1 << 17  # word pairs per batch: enough to keep NumPy busy, few enough for the cache
+
+
+class Meteor:
+    """Scores text that is already PTB-tokenised: lower-cased words separated by spaces."""
+
+    def __init__(self) -> None:
+        self._lexicon = Lexicon(open_index())
+
+    def statistics(self, hypothesis: str, references: list[str]) -> F64:
+        """(S,) sufficient statistics of the hypothesis and the reference that scores best."""
+        return self.statistics_many([hypothesis], [references])[0]
+
+    def statistics_many(self, hypotheses: list[str], references: list[list[str]]) -> F64:
+        """(N, S) statistics of N hypotheses, each with its own references."""
+        if len(hypotheses) != len(references):
+            raise ValueError(f"{len(hypotheses)} hypotheses but {len(references)} reference lists")
+        texts: dict[str, int] = {}
+        pairs: dict[tuple[int, int], int] = {}
+        item_pairs: list[int] = []
+        counts: list[int] = []
+        for hypothesis, candidates in zip(hypotheses, references, strict=True):
+            number = texts.setdefault(_clean_hypothesis(hypothesis), len(texts))
+            others = _clean_references(candidates)
+            counts.append(len(others))
+            for other in others:
+                pair = (number, texts.setdefault(other, len(texts)))
+                item_pairs.append(pairs.setdefault(pair, len(pairs)))
+        table = self._pair_statistics(list(texts), np.array(list(pairs), np.int64).reshape(-1, 2))
+        rows = table[np.array(item_pairs, np.int64)]
+        return rows[_first_best(scoring.scores(rows), np.array(counts, np.int64))]
+
+    def segment_score(self, stats: F64) -> float:
+        """METEOR of one item's statistics."""
+        return float(scoring.scores(np.asarray(stats, np.float64)))
+
+    def segment_scores(self, stats: F64) -> F64:
+        """METEOR of each row of (N, S) statistics."""
+        return scoring.scores(np.asarray(stats, np.float64))
+
+    def corpus_score(self, stats: F64) -> float:
+        """METEOR of a corpus, from the (N, S) statistics of its items."""
+        return float(self.summed_scores(np.asarray(stats, np.float64).sum(0)))
+
+    def summed_scores(self, sums: F64) -> F64:
+        """Corpus scores of (…, S) statistics that are already summed, as a bootstrap has them."""
+        return scoring.scores(np.asarray(sums, np.float64), scoring.CORPUS_CHUNKS)
+
+    def _pair_statistics(self, texts: list[str], pairs: I64) -> F64:
+        """(P, S) statistics of pairs (hypothesis, reference) of the numbered texts."""
+        sentences, words = self._lexicon.read(texts)
+        units = prepare(self._lexicon.index, sentences, words)
+        lengths = sentences.lengths[pairs]  # (P, 2)
+        order = np.lexsort((lengths[:, 0], lengths[:, 1]))  # like with like: fewer idle steps
+        batch = np.cumsum(lengths[order].prod(1)) // _CELLS
+        table = np.zeros((len(pairs), scoring.SIZE))
+        for rows in np.split(order, np.flatnonzero(np.diff(batch)) + 1):
+            table[rows] = _batch_statistics(units, sentences, words, pairs[rows])
+        return scoring.with_corpus_chunks(table)
+
+
+def _batch_statistics(
+    units: tuple[Units, Units], sentences: Sentences, words: Words, pairs: I64
+) -> F64:
+    hypothesis, reference = pairs[:, 0], pairs[:, 1]
+    lengths = sentences.lengths
+    matches = find_matches(units, sentences, words, hypothesis, reference)
+    alignment = align(matches, lengths[hypothesis], lengths[reference])
+    before = np.concatenate([[0], np.cumsum(words.function[sentences.words])])
+    starts = sentences.starts
+
+    def function_words(sentence: I64, start: I64, length: I64) -> I64:
+        at = starts[sentence] + start
+        return before[at + length] - before[at]
+
+    table = np.zeros((len(pairs), scoring.SIZE))
+    table[:, scoring.CHUNKS] = alignment.chunks
+    chosen = alignment.chosen
+    pair, module = matches.pair[chosen], matches.module[chosen]
+    for side, sentence, start, length in (
+        (0, hypothesis, matches.match_start[chosen], matches.match_length[chosen]),
+        (1, reference, matches.start[chosen], matches.length[chosen]),
+    ):
+        function = function_words(sentence[pair], start, length)
+        column = scoring.MATCHES + 4 * module + side
+        np.add.at(table, (pair, column), length - function)
+        np.add.at(table, (pair, column + 2), function)
+        table[:, side] = lengths[sentence]
+        table[:, 2 + side] = function_words(sentence, np.zeros_like(sentence), lengths[sentence])
+    return table
+
+
+def _first_best(scores: F64, counts: I64) -> I64:
+    """The row of each item's best score, the first of equals."""
+    item = np.repeat(np.arange(len(counts)), counts)
+    order = np.lexsort((-scores, item))
+    return order[np.cumsum(counts) - counts]
+
+
+# pycocoevalcap sends METEOR one line of fields separated by `|||`, and so these marks cannot be
+# part of a text: it deletes them from hypotheses, and in references they separate.
+
+
+def _clean_hypothesis(text: str) -> str:
+    return java_trim(text.replace("|||", "").replace("  ", " "))
+
+
+def _clean_references(texts: list[str]) -> list[str]:
+    if not texts:
+        return [""]
+    pieces = [piece for text in texts for piece in re.split(r"\|\|\|", text)]
+    return [java_trim(piece) for piece in pieces]
