@@ -25,7 +25,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
 _OTHER_CASES = {"i": "\u0130\u0131", "k": "\u212a", "s": "\u017f"}  # İ ı, the kelvin sign, ſ
 # Beyond this many characters past the last match, a scan remembers where it has been in vain,
 # so that lexing stays linear on texts such as 100,000 times "<!a".
-_PATIENCE = 8
+_PATIENCE = 3
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,28 @@
+"""Caption metrics equal to the COCO caption evaluation, without Java, and their relatives.
+
+>>> from sightline.metrics import score
+>>> result = score({1: "a dog runs"}, {1: ["a dog is running", "the dog runs"]}, ["bleu"])
+>>> round(result["corpus"]["bleu_1"], 3)
+1.0
+"""
+
+from sightline.metrics.base import Corpus, Metric
+from sightline.metrics.bleu import Bleu
+from sightline.metrics.cider import Cider, DocumentFrequencies
+from sightline.metrics.ptb import tokenize
+from sightline.metrics.rouge import RougeL
+from sightline.metrics.scoring import Comparison, Scores, compare, score
+
+__all__ = [
+    "Bleu",
+    "Cider",
+    "Comparison",
+    "Corpus",
+    "DocumentFrequencies",
+    "Metric",
+    "RougeL",
+    "Scores",
+    "compare",
+    "score",
+    "tokenize",
+]

@@ -1,0 +1,134 @@
+"""What every metric is: statistics per item, and scores that follow from their sum.
+
+A metric reads a corpus once and keeps, for each item, a row of sufficient statistics. One function
+turns a row, or the sum of any rows, into scores. The score of an item, of the corpus, of a
+bootstrap sample and of the difference between two systems are then the same computation.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.errors import DataError
+from sightline.metrics import ngrams, ptb
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Hypotheses and references in the same order, as written; tokenised when a metric asks."""
+
+    ids: tuple[Any, ...]
+    hypotheses: tuple[str, ...]
+    references: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, hypotheses: Mapping[Any, Any], references: Mapping[Any, Any]) -> Corpus:
+        """Check two dictionaries, id to text and id to texts, and line them up."""
+        if not hypotheses:
+            raise DataError("there is no hypothesis to score")
+        for item in hypotheses:
+            if item not in references:
+                raise DataError(f"item {item!r} has a hypothesis but no references")
+        for item in references:
+            if item not in hypotheses:
+                raise DataError(f"item {item!r} has references but no hypothesis")
+        return cls(
+            ids=tuple(hypotheses),
+            hypotheses=tuple(_one_text(item, text) for item, text in hypotheses.items()),
+            references=tuple(_texts(item, references[item]) for item in hypotheses),
+        )
+
+    @cached_property
+    def owners(self) -> NDArray[np.int64]:
+        """For each reference of the corpus, the position of its item."""
+        return np.repeat(np.arange(len(self.ids)), [len(texts) for texts in self.references])
+
+    @cached_property
+    def tokenized_hypotheses(self) -> list[str]:
+        return ptb.tokenize_lines(self.hypotheses)
+
+    @cached_property
+    def tokenized_references(self) -> list[list[str]]:
+        lines = iter(ptb.tokenize_lines(text for texts in self.references for text in texts))
+        return [[next(lines) for _ in texts] for texts in self.references]
+
+    @cached_property
+    def ngrams(self) -> ngrams.Counts:
+        """The n-grams of all tokenised sentences, the hypotheses first (BLEU and CIDEr)."""
+        references = [text for texts in self.tokenized_references for text in texts]
+        return ngrams.count([*self.tokenized_hypotheses, *references])
+
+
+def _one_text(item: Any, value: Any) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, str):
+        raise DataError(f"item {item!r}: the hypothesis must be one text, not {_describe(value)}")
+    return value
+
+
+def _texts(item: Any, value: Any) -> tuple[str, ...]:
+    texts = (value,) if isinstance(value, str) else value
+    if not isinstance(texts, Sequence) or any(not isinstance(text, str) for text in texts):
+        raise DataError(f"item {item!r}: the references must be texts, not {_describe(value)}")
+    if not texts:
+        raise DataError(f"item {item!r} has no references")
+    return tuple(texts)
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"a list of {len(value)} ({', '.join(sorted({type(v).__name__ for v in value}))})"
+    return type(value).__name__
+
+
+class Metric(ABC):
+    """One metric; `keys` names its scores and `signature` says how they were made."""
+
+    name: ClassVar[str]
+    scale: ClassVar[float] = 100.0  # what a printed table multiplies the scores with
+
+    @property
+    @abstractmethod
+    def keys(self) -> tuple[str, ...]: ...
+
+    @property
+    @abstractmethod
+    def signature(self) -> str: ...
+
+    @abstractmethod
+    def statistics(self, corpus: Any) -> Floats:
+        """The sufficient statistics of each item, (N, S)."""
+
+    @abstractmethod
+    def scores(self, sums: Floats) -> Floats:
+        """Scores (…, K) of sets of items, from the sums of their statistics (…, S)."""
+
+    def item_scores(self, statistics: Floats) -> Floats:
+        """The score of each item, (N, K) from (N, S)."""
+        return self.scores(statistics)
+
+    def corpus_scores(self, statistics: Floats) -> Floats:
+        """The scores of all items together, (K,) from (N, S)."""
+        return self.scores(statistics.sum(axis=0))
+
+
+class MeanMetric(Metric):
+    """A metric whose corpus score is the mean of its items' scores; statistics: score and 1."""
+
+    def scores(self, sums: Floats) -> Floats:
+        return sums[..., :1] / sums[..., 1:]
+
+
+def mean_statistics(scores: Sequence[float] | Floats) -> Floats:
+    """The statistics of a MeanMetric, (N, 2)."""
+    return np.stack([np.asarray(scores, dtype=np.float64), np.ones(len(scores))], axis=1)

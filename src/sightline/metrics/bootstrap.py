@@ -1,0 +1,74 @@
+"""How sure a score is: bootstrap intervals, and the paired bootstrap between two systems.
+
+Items are drawn with replacement (Koehn 2004); since scores follow from sums of statistics, a draw
+is a row of counts and a thousand draws are one matrix product. Document frequencies (CIDEr) stay
+those of the whole corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sightline.metrics.base import Floats, Metric
+
+RESAMPLES = 1000
+SEED = 12345
+LEVEL = 0.95
+_CELLS = 4_000_000  # draws are made in blocks of about this many counts
+
+
+@dataclass(frozen=True)
+class Difference:
+    """First minus second: the difference of the corpus scores, its interval and p, each (K,)."""
+
+    difference: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+
+
+def draws(items: int, resamples: int = RESAMPLES, seed: int = SEED) -> Iterator[Floats]:
+    """How often each item is drawn in each resample, in blocks (b, N)."""
+    random = np.random.default_rng(seed)
+    block = max(1, min(resamples, _CELLS // max(items, 1)))
+    for start in range(0, resamples, block):
+        rows = min(block, resamples - start)
+        chosen = random.integers(0, items, size=(rows, items))
+        chosen += np.arange(rows)[:, None] * items
+        yield np.bincount(chosen.ravel(), minlength=rows * items).reshape(rows, items).astype(float)
+
+
+def resample(
+    metrics: Sequence[Metric],
+    statistics: Sequence[Floats],
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> list[Floats]:
+    """The corpus scores of every resample, (resamples, K) for each metric."""
+    found: list[list[Floats]] = [[] for _ in metrics]
+    for counts in draws(len(statistics[0]), resamples, seed):
+        for metric, rows, scores in zip(metrics, statistics, found, strict=True):
+            scores.append(metric.scores(counts @ rows))
+    return [np.concatenate(scores) for scores in found]
+
+
+def interval(samples: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
+    """The bounds of the middle `level` of the samples, (K,) and (K,)."""
+    tail = 50 * (1 - level)
+    low, high = np.percentile(samples, [tail, 100 - tail], axis=0)
+    return low, high
+
+
+def difference(metric: Metric, first: Floats, second: Floats, samples: Floats) -> Difference:
+    """Compare two systems from their statistics and the differences of paired resamples."""
+    low, high = interval(samples)
+    below, above = (samples <= 0).mean(axis=0), (samples >= 0).mean(axis=0)
+    return Difference(
+        metric.corpus_scores(first) - metric.corpus_scores(second),
+        low,
+        high,
+        np.minimum(1.0, 2 * np.minimum(below, above)),
+    )

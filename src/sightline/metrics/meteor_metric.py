@@ -1,0 +1,44 @@
+"""METEOR as a Metric like the others; the computation itself is in `meteor/`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sightline.metrics.base import Corpus, Floats, Metric
+
+if TYPE_CHECKING:
+    from sightline.metrics.meteor import Meteor
+
+
+class MeteorMetric(Metric):
+    """METEOR 1.5 for English; its tables come from the installed package pycocoevalcap."""
+
+    name = "meteor"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return ("meteor",)
+
+    @property
+    def signature(self) -> str:
+        return (
+            "METEOR|version:1.5|lang:en|norm:yes|modules:exact,stem,synonym,paraphrase|tok:ptb"
+            "|case:lc|references:max|like:pycocoevalcap"
+        )
+
+    @cached_property
+    def _meteor(self) -> Meteor:
+        from sightline.metrics.meteor import Meteor
+
+        return Meteor()
+
+    def statistics(self, corpus: Corpus) -> Floats:
+        texts = corpus.tokenized_hypotheses, corpus.tokenized_references
+        return self._meteor.statistics_many(*texts)
+
+    def scores(self, sums: Floats) -> Floats:
+        return self._meteor.summed_scores(sums)[..., None]
+
+    def item_scores(self, statistics: Floats) -> Floats:
+        return self._meteor.segment_scores(statistics)[..., None]

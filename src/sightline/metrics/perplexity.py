@@ -1,0 +1,36 @@
+"""Perplexity: the exponential of the mean negative log-likelihood per token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sightline.errors import DataError
+from sightline.metrics.base import Floats, Metric
+
+
+class Perplexity(Metric):
+    """Statistics: negative log-likelihood (natural logarithm) and tokens. Less is better."""
+
+    name = "perplexity"
+    scale = 1.0
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return ("perplexity",)
+
+    @property
+    def signature(self) -> str:
+        return "PPL|per:token|log:e"
+
+    def statistics(self, corpus: Sequence[Sequence[float]]) -> Floats:
+        """From the log-probabilities of each item's tokens."""
+        for number, values in enumerate(corpus):
+            if any(not value <= 0 for value in values):
+                raise DataError(f"item {number}: log-probabilities must be at most 0")
+        return np.array([(-sum(values), len(values)) for values in corpus], dtype=np.float64)
+
+    def scores(self, sums: Floats) -> Floats:
+        with np.errstate(over="ignore"):  # a token of probability 0 makes it infinite
+            return np.exp(sums[..., :1] / np.maximum(sums[..., 1:], 1.0))

@@ -1,0 +1,200 @@
+"""`score` and `compare`: hypotheses and references in, a dictionary of results out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict
+
+import numpy as np
+
+from sightline.errors import ConfigError, UserError
+from sightline.metrics import bootstrap
+from sightline.metrics.base import Corpus, Floats, Metric
+from sightline.metrics.bleu import Bleu
+from sightline.metrics.cider import Cider, DocumentFrequencies
+from sightline.metrics.error_rate import ErrorRate
+from sightline.metrics.meteor_metric import MeteorMetric
+from sightline.metrics.rouge import RougeL
+from sightline.metrics.translation import Chrf, SacreBleu
+
+DEFAULT = ("bleu", "meteor", "rouge_l", "cider")
+_METRICS: dict[str, Callable[[DocumentFrequencies | None], Metric]] = {
+    "bleu": lambda _: Bleu(),
+    "bleu_nobp": lambda _: Bleu(brevity_penalty=False),
+    "meteor": lambda _: MeteorMetric(),
+    "rouge_l": lambda _: RougeL(),
+    "cider": lambda known: Cider(frequencies=known),
+    "cider_d": lambda known: Cider(key="cider_d", frequencies=known),
+    "cider_plain": lambda known: Cider(plain=True, key="cider_plain", frequencies=known),
+    "wer": lambda _: ErrorRate("wer"),
+    "per": lambda _: ErrorRate("per"),
+    "sacrebleu": lambda _: SacreBleu(),
+    "chrf": lambda _: Chrf(),
+}
+_KEYS = {f"bleu_{n}{end}": f"bleu{end}" for end in ("", "_nobp") for n in (1, 2, 3, 4)}
+
+
+class Scores(TypedDict):
+    """What `score` returns; every part is by score key, `per_item` by item and then by key."""
+
+    corpus: dict[str, float]
+    signatures: dict[str, str]
+    intervals: dict[str, list[float]]
+    per_item: dict[Any, dict[str, float]]
+    notes: list[str]
+
+
+class Comparison(TypedDict):
+    """What `compare` returns: first minus second, by score key."""
+
+    first: dict[str, float]
+    second: dict[str, float]
+    difference: dict[str, float]
+    intervals: dict[str, list[float]]
+    p: dict[str, float]
+    signatures: dict[str, str]
+    notes: list[str]
+
+
+def score(
+    hypotheses: Mapping[Any, str],
+    references: Mapping[Any, Sequence[str]],
+    metrics: Sequence[str] | None = None,
+    *,
+    intervals: bool = True,
+    resamples: int = bootstrap.RESAMPLES,
+    seed: int = bootstrap.SEED,
+    document_frequencies: DocumentFrequencies | None = None,
+) -> Scores:
+    """Score texts against their references, both given by id.
+
+    Without `metrics`: BLEU-1 to 4, METEOR, ROUGE-L and CIDEr as the COCO caption evaluation
+    computes them (METEOR is left out, with a note, where its tables are not installed).
+    """
+    corpus = Corpus.of(hypotheses, references)
+    run = _Run(metrics, corpus, document_frequencies)
+    result: Scores = {
+        "corpus": run.by_key([m.corpus_scores(s) for m, s in run.pairs]),
+        "signatures": run.signatures,
+        "intervals": {},
+        "per_item": run.per_item(corpus.ids),
+        "notes": run.notes,
+    }
+    if intervals and run.metrics:
+        samples = bootstrap.resample(run.metrics, run.statistics, resamples, seed)
+        bounds = [np.stack(bootstrap.interval(values), axis=-1) for values in samples]  # (K, 2)
+        result["intervals"] = run.by_key(bounds)
+    return result
+
+
+def compare(
+    first: Mapping[Any, str],
+    second: Mapping[Any, str],
+    references: Mapping[Any, Sequence[str]],
+    metrics: Sequence[str] | None = None,
+    *,
+    resamples: int = bootstrap.RESAMPLES,
+    seed: int = bootstrap.SEED,
+    document_frequencies: DocumentFrequencies | None = None,
+) -> Comparison:
+    """The difference between two systems on the same items, with paired bootstrap intervals."""
+    corpus = Corpus.of(first, references)
+    other = Corpus.of(second, references)
+    if corpus.ids != other.ids:  # the same ids in another order
+        other = Corpus.of({item: second[item] for item in corpus.ids}, references)
+    run = _Run(metrics, corpus, document_frequencies)
+    opposed = [metric.statistics(other) for metric in run.metrics]
+    samples = [
+        one - two
+        for one, two in zip(
+            bootstrap.resample(run.metrics, run.statistics, resamples, seed),
+            bootstrap.resample(run.metrics, opposed, resamples, seed),
+            strict=True,
+        )
+    ]
+    found = [
+        bootstrap.difference(metric, one, two, values)
+        for (metric, one), two, values in zip(run.pairs, opposed, samples, strict=True)
+    ]
+    others = [m.corpus_scores(s) for m, s in zip(run.metrics, opposed, strict=True)]
+    return {
+        "first": run.by_key([m.corpus_scores(s) for m, s in run.pairs]),
+        "second": run.by_key(others),
+        "difference": run.by_key([d.difference for d in found]),
+        "intervals": run.by_key([np.stack([d.low, d.high], axis=-1) for d in found]),
+        "p": run.by_key([d.p for d in found]),
+        "signatures": run.signatures,
+        "notes": run.notes,
+    }
+
+
+class _Run:
+    """The metrics that were asked for, and their statistics of one corpus."""
+
+    def __init__(
+        self,
+        names: Sequence[str] | None,
+        corpus: Corpus,
+        frequencies: DocumentFrequencies | None,
+    ) -> None:
+        wanted = {_metric_name(name): None for name in (DEFAULT if names is None else names)}
+        self._keys = set(names or ()) & set(_KEYS)
+        self._whole = set(DEFAULT if names is None else names)
+        self.notes: list[str] = []
+        self.metrics: list[Metric] = []
+        self.statistics: list[Floats] = []
+        for name in wanted:
+            metric = _METRICS[name](frequencies)
+            try:
+                rows = metric.statistics(corpus)
+            except UserError as error:
+                if name != "meteor" or names is not None:
+                    raise
+                self.notes.append(f"METEOR is left out: {error}")
+                continue
+            self.metrics.append(metric)
+            self.statistics.append(rows)
+        self.pairs = list(zip(self.metrics, self.statistics, strict=True))
+
+    def _shown(self, key: str) -> bool:
+        return key not in _KEYS or _KEYS[key] in self._whole or key in self._keys
+
+    def by_key(self, values: Sequence[Floats]) -> dict[str, Any]:
+        """One value (a number, or a list of two) by key from one array (K, …) per metric."""
+        return {
+            key: value
+            for metric, rows in zip(self.metrics, values, strict=True)
+            for key, value in zip(metric.keys, rows.tolist(), strict=True)
+            if self._shown(key)
+        }
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        return {
+            key: metric.signature
+            for metric in self.metrics
+            for key in metric.keys
+            if self._shown(key)
+        }
+
+    def per_item(self, ids: Sequence[Any]) -> dict[Any, dict[str, float]]:
+        keys = [key for metric in self.metrics for key in metric.keys]
+        columns = [metric.item_scores(rows) for metric, rows in self.pairs]
+        table = np.concatenate(columns, axis=1).tolist() if columns else [[] for _ in ids]
+        return {
+            item: {key: value for key, value in zip(keys, row, strict=True) if self._shown(key)}
+            for item, row in zip(ids, table, strict=True)
+        }
+
+
+def _metric_name(name: str) -> str:
+    """The metric a name stands for: its own, or the one of a single score such as bleu_4."""
+    if name in _METRICS:
+        return name
+    if name in _KEYS:
+        return _KEYS[name]
+    known = [*_METRICS, *_KEYS]
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ConfigError(f"there is no metric {name!r}{hint} Known: {', '.join(_METRICS)}")
