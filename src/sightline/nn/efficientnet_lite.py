@@ -134,7 +134,9 @@ class EfficientNetLite(nn.Module):
         self.unused = ("_fc.",) if self.has_head else ("_fc.", "_conv_head.", "_bn1.", *later)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out")
+                # He et al.'s rule over the outputs; PyTorch's own forgets that groups divide them.
+                outputs = module.out_channels * module.kernel_size[0] ** 2 / module.groups
+                nn.init.normal_(module.weight, std=math.sqrt(2 / outputs))
 
     def forward(self, images: Tensor) -> Tensor:
         x = F.relu6(self._bn0(self._conv_stem(images)), inplace=True)

