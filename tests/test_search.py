@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -404,6 +404,7 @@ def test_an_empty_batch_gives_an_empty_list() -> None:
     diversity=st.sampled_from([0.0, 0.5, 3.0]),
     end_bias=st.sampled_from([1.0, -1.5]),
 )
+@example(seed=348, diversity=0.5, end_bias=-1.5)  # other groups' partial ones score better
 def test_the_first_group_equals_the_plain_beam_of_its_size(
     seed: int, diversity: float, end_bias: float
 ) -> None:
