@@ -95,7 +95,6 @@ class Metric(ABC):
     """One metric; `keys` names its scores and `signature` says how they were made."""
 
     name: ClassVar[str]
-    scale: ClassVar[float] = 100.0  # what a printed table multiplies the scores with
 
     @property
     @abstractmethod

@@ -14,7 +14,6 @@ class Perplexity(Metric):
     """Statistics: negative log-likelihood (natural logarithm) and tokens. Less is better."""
 
     name = "perplexity"
-    scale = 1.0
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -13,8 +13,6 @@ from sightline.metrics.base import Corpus, Floats, Metric
 class _Sacre(Metric):
     """A sacrebleu metric. Its sufficient statistics are sacrebleu's own, one row per segment."""
 
-    scale = 1.0
-
     @property
     def keys(self) -> tuple[str, ...]:
         return (self.name,)
