@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -291,6 +292,22 @@ def test_a_thousand_odd_files_have_a_thousand_clear_outcomes(
 def test_reading_restores_the_callers_warning_filters() -> None:
     before = list(warnings.filters)
     read_image(encoded(Image.fromarray(photo()), "PNG"))
+    assert list(warnings.filters) == before
+
+
+def test_threads_may_read_at_once_and_leave_no_trace() -> None:
+    before = list(warnings.filters)
+    good = encoded(Image.fromarray(photo()), "PNG")
+    huge = png_claiming(11_000, 11_000)  # Pillow warns of it
+
+    def read(number: int) -> bool:
+        try:
+            return bool((read_image(huge if number % 2 else good) == photo()).all())
+        except DataError:
+            return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(read, range(400)))
     assert list(warnings.filters) == before
 
 

@@ -18,7 +18,7 @@ def features(
     stride: Annotated[int | None, typer.Option(help="The layer: 16 or 32.")] = None,
     size: Annotated[int | None, typer.Option(help="The side of the network's input.")] = None,
     mode: Annotated[str | None, typer.Option(help="crop or squeeze.")] = None,
-    batch_size: Annotated[int, typer.Option(min=1)] = 16,
+    batch_size: Annotated[int, typer.Option(min=1)] = 8,
     skip_bad: Annotated[bool, typer.Option(help="Leave out pictures that cannot be read.")] = False,
 ) -> None:
     """Compute and keep the features of pictures; training would do it, too, on its first run.
