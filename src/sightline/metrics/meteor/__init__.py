@@ -4,11 +4,17 @@ import re
 
 import numpy as np
 
+from sightline.errors import DataError
 from sightline.metrics.meteor import scoring
 from sightline.metrics.meteor.alignment import align
 from sightline.metrics.meteor.index import open_index
 from sightline.metrics.meteor.lexicon import Lexicon, Sentences, Words
-from sightline.metrics.meteor.matching import Units, find_matches, prepare
+from sightline.metrics.meteor.matching import (
+    TooManyMatchesError,
+    Units,
+    find_matches,
+    prepare,
+)
 from sightline.metrics.meteor.normalise import java_trim
 from sightline.metrics.meteor.ragged import I64
 from sightline.metrics.meteor.scoring import F64
@@ -67,13 +73,30 @@ class Meteor:
         """(P, S) statistics of pairs (hypothesis, reference) of the numbered texts."""
         sentences, words = self._lexicon.read(texts)
         units = prepare(self._lexicon.index, sentences, words)
-        lengths = sentences.lengths[pairs]  # (P, 2)
-        order = np.lexsort((lengths[:, 0], lengths[:, 1]))  # like with like: fewer idle steps
-        batch = np.cumsum(lengths[order].prod(1)) // _CELLS
         table = np.zeros((len(pairs), scoring.SIZE))
-        for rows in np.split(order, np.flatnonzero(np.diff(batch)) + 1):
-            table[rows] = _batch_statistics(units, sentences, words, pairs[rows])
+        for rows in _batches(sentences.lengths[pairs]):
+            try:
+                table[rows] = _batch_statistics(units, sentences, words, pairs[rows])
+            except TooManyMatchesError:
+                hypothesis, reference = (texts[number] for number in pairs[rows[0]])
+                raise DataError(
+                    f"METEOR cannot align the hypothesis {_quote(hypothesis)} with the reference "
+                    f"{_quote(reference)}: too many repeated words; score shorter texts"
+                ) from None
         return scoring.with_corpus_chunks(table)
+
+
+def _batches(lengths: I64) -> list[I64]:
+    """Rows of (P, 2) lengths in batches of similar ones; a pair of great length is alone."""
+    size = lengths.max(1, initial=0) // 64  # so that 64 bits hold the words of most batches
+    order = np.lexsort((lengths[:, 0], lengths[:, 1], size))
+    filled = np.cumsum((lengths[order] + 1).prod(1)) // _CELLS
+    breaks = np.flatnonzero(np.diff(filled) + np.diff(size[order]))
+    return np.split(order, breaks + 1)
+
+
+def _quote(text: str) -> str:
+    return f"“{text[:40]}…” ({len(text.split())} words)"
 
 
 def _batch_statistics(

@@ -10,6 +10,7 @@ every opening.
 import gzip
 import hashlib
 import json
+import mmap
 import os
 import struct
 import sys
@@ -18,7 +19,7 @@ import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count, islice
@@ -130,23 +131,24 @@ def _source_key(jar: Path, table: Path) -> str:
 def read_index(path: Path) -> Index | None:
     """Map the index, or None where it is absent, cut short, damaged or of another version."""
     try:
-        data = np.memmap(path, np.uint8, "r")
+        with open(path, "rb") as file:
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError):  # ValueError: an empty file cannot be mapped
         return None
     if len(data) < _HEAD.size:
         return None
-    magic, length, check = _HEAD.unpack(data[: _HEAD.size].tobytes())
-    text = data[_HEAD.size : _HEAD.size + length].tobytes()
+    magic, length, check = _HEAD.unpack(data[: _HEAD.size])
+    text = data[_HEAD.size : _HEAD.size + length]
     if magic != _MAGIC or zlib.crc32(text) != check:
         return None
-    header = json.loads(text)
+    header = json.loads(bytes(text))
     body = data[_HEAD.size + length :]
     if header["format"] != FORMAT or len(body) != header["size"]:
         return None
-    if zlib.crc32(memoryview(body)) != header["check"]:
+    if zlib.crc32(body) != header["check"]:
         return None
     arrays = {
-        name: body[start : start + size].view(kind).view(np.ndarray)
+        name: np.frombuffer(body[start : start + size], kind)
         for name, (kind, start, size) in header["arrays"].items()
     }
     return Index(
@@ -162,6 +164,9 @@ def read_index(path: Path) -> Index | None:
 
 def build_index(jar: Path, table: Path, path: Path, report: Report = lambda done: None) -> None:
     """Read METEOR's tables and write the index at `path`, all of it or nothing."""
+    with _errors_named(path.parent):  # before the work, not after it
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(path)
     try:
         with zipfile.ZipFile(jar) as archive:
             texts = {key: archive.read(name).decode() for key, name in _ENTRIES.items()}
@@ -282,17 +287,23 @@ def _write(path: Path, header: dict[str, object], arrays: dict[str, NDArray[np.g
         check = zlib.crc32(data, check)
     text = json.dumps(header | {"arrays": layout, "size": at, "check": check}).encode()
     text += b" " * (-(len(text) + _HEAD.size) % 64)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    temporary = path.with_name(f"{path.name}.{os.urandom(6).hex()}.partial")
+    with _errors_named(path.parent):
+        try:
+            with open(temporary, "wb") as file:
+                _write_pieces(file, text, pieces)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _errors_named(folder: Path) -> Iterator[None]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(path)
-        with open(temporary, "wb") as file:
-            _write_pieces(file, text, pieces)
-        os.replace(temporary, path)
+        yield
     except OSError as problem:
-        temporary.unlink(missing_ok=True)
         raise UserError(
-            f"METEOR's index cannot be written to {path.parent} ({problem.strerror}): "
+            f"METEOR's index cannot be written to {folder} ({problem.strerror}): "
             "set SIGHTLINE_CACHE to a folder with 60 MB of room"
         ) from problem
 
@@ -308,9 +319,10 @@ def _write_pieces(file: BinaryIO, text: bytes, pieces: list[bytes]) -> None:
 
 def _remove_abandoned(path: Path) -> None:
     """Delete what builders that were killed more than an hour ago left behind."""
-    for leftover in path.parent.glob("meteor-*.index.*.partial"):
-        if time.time() - leftover.stat().st_mtime > 3600:
-            leftover.unlink(missing_ok=True)
+    for leftover in path.parent.glob("*.index.*.partial"):
+        with suppress(FileNotFoundError):  # another builder was quicker
+            if time.time() - leftover.stat().st_mtime > 3600:
+                leftover.unlink()
 
 
 @contextmanager

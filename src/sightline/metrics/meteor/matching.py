@@ -16,10 +16,15 @@ from sightline.metrics.meteor.lexicon import Sentences, Words, locate
 from sightline.metrics.meteor.ragged import I64, pairs_in_groups, spread
 
 EXACT, STEM, SYNONYM, PARAPHRASE = range(4)
+MOST_MATCHES = 4_000_000  # of one pair; the search takes some 10 s for half of that
 _FORWARD, _BACKWARD = (
     3,
     4,
 )  # order after exact, stem and synonym: reference phrases, then hypothesis
+
+
+class TooManyMatchesError(Exception):
+    """Two long sentences repeat the same words so often that no search over them would end."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +210,8 @@ def _join(units: Units, hypothesis: I64, reference: I64) -> tuple[I64, ...]:
     place[place == len(distinct)] = 0
     hit = np.flatnonzero(distinct[place] == wanted) if len(distinct) else place[:0]
     place = place[hit]
+    if many[place].sum() > MOST_MATCHES:
+        raise TooManyMatchesError
     row, chosen = spread(begin[place], many[place])
     source, match = hit[row], here[order[chosen]]
     return (

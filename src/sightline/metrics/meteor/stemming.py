@@ -21,7 +21,7 @@ _WHOLE_WORDS = _table(
     "early:earli only:onli singly:singl sky:sky news:news howe:howe atlas:atlas cosmos:cosmos "
     "bias:bias andes:andes"
 )
-_AFTER_PLURAL = frozenset("inning outing canning herring earring proceed exceed succeed".split())
+_AFTER_PLURAL = frozenset(_table("inning outing canning herring earring proceed exceed succeed"))
 _STEP_2 = _table(
     "tional:tion enci:ence anci:ance abli:able entli:ent izer:ize ization:ize ational:ate "
     "ation:ate ator:ate alism:al aliti:al alli:al fulness:ful ousli:ous ousness:ous iveness:ive "
