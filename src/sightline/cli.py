@@ -5,10 +5,11 @@ A command's file imports only typer at its top and what it needs inside the func
 """
 
 import sys
+from collections.abc import Callable
 
 import typer
 
-from sightline.commands import evaluate, recipes, sample, train
+from sightline.commands import curves, evaluate, features, prepare, recipes, sample, score, train
 from sightline.errors import UserError
 
 app = typer.Typer(
@@ -20,14 +21,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., None]] = {
     "recipes": recipes.recipes,
     "train": train.train,
     "evaluate": evaluate.evaluate,
     "sample": sample.sample,
+    "score": score.score,
+    "features": features.features,
+    "curves": curves.curves,
 }
 for name, function in COMMANDS.items():
     app.command(name)(function)
+app.add_typer(prepare.prepare, name="prepare")
 
 
 def main() -> None:

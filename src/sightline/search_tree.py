@@ -156,6 +156,12 @@ class Snapshot:
         Those of `sample` come in the order of its random streams."""
         return [self._hypotheses_of(example) for example in range(len(self._leaves.score))]
 
+    @property
+    def newest_token(self) -> int:
+        """The token that this step gave the first candidate: for showing one sampled text as it
+        is written, without walking back over all of it."""
+        return int(self._history[self.step - 1].token[0])
+
     @cached_property
     def tree(self) -> list[list[TreeNode]] | None:
         """Per example, every candidate considered up to this step; None unless asked for."""

@@ -79,7 +79,8 @@ class HardObjective(nn.Module):
     gradient = ∂log p(y|s̃) + λ_r (log p(y|s̃) − b) ∂log p(s̃) + λ_e ∂H[s̃], averaged over N samples.
     """
 
-    baseline: Tensor
+    baseline: Tensor  # b, kept in checkpoints
+    started: Tensor
 
     def __init__(self, config: HardConfig) -> None:
         super().__init__()

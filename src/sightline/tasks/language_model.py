@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -173,10 +173,12 @@ class LanguageModel:
         seed: int = 0,
     ) -> Iterator[str]:
         """The same, piece by piece as it is written (the prompt included)."""
+        tokens: list[int] = []
         shown = 0
         for snapshot in self._search(prompt, length, temperature, top_k, top_p, 1, seed):
-            text = self._describe(snapshot.hypotheses[0][0]).text
-            if len(text) > shown and not text.endswith("�"):  # half a character is not shown
+            tokens.append(snapshot.newest_token)
+            text = self.reader.text(tokens)
+            if not text.endswith("\ufffd"):  # half a character is not shown
                 yield text[shown:]
                 shown = len(text)
 
@@ -238,12 +240,12 @@ class TextReader:
 
     def prompt(self, text: str) -> list[int]:
         ids = self.vocab.encode(text)
-        if self.recipe.unit == "char" and UNKNOWN in ids:
-            character = text[ids.index(UNKNOWN)]
-            raise UserError(f"the prompt has {character!r}, which is not in the model's vocabulary")
+        if UNKNOWN in ids:
+            unknown = self.vocab.split(text)[ids.index(UNKNOWN)]
+            raise UserError(f"the prompt has {unknown!r}, which is not in the model's vocabulary")
         return ids
 
-    def text(self, tokens: tuple[int, ...]) -> str:
+    def text(self, tokens: Sequence[int]) -> str:
         if self.recipe.unit == "char" or self.recipe.sequence == "line":
             return self.vocab.decode(tokens)
         lines: list[list[int]] = [[]]

@@ -1,0 +1,1 @@
+"""Benchmarks: each file is one command, `python -m benchmarks.NAME`; all of them: `make bench`."""

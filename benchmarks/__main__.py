@@ -1,0 +1,9 @@
+"""Every benchmark, one after the other."""
+
+import runpy
+
+BENCHMARKS = ["startup", "lstm"]
+
+for name in BENCHMARKS:
+    print(f"\n── benchmarks.{name} " + "─" * 60, flush=True)
+    runpy.run_module(f"benchmarks.{name}", run_name="__main__")

@@ -1,0 +1,20 @@
+"""`sightline curves`: training and held-out curves of runs as a picture."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def curves(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")],
+    out: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")] = Path(
+        "curves.png"
+    ),
+    metric: Annotated[str, typer.Option(help="Which metric of the log.")] = "loss",
+) -> None:
+    """Draw the learning curves of one or more runs."""
+    from sightline.figures import draw_curves
+
+    draw_curves(runs, out, metric)
+    typer.echo(f"wrote {out}", err=True)

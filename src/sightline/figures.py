@@ -1,0 +1,169 @@
+"""Figures: text shaded by surprise, training curves."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sightline.errors import UserError
+from sightline.types import Description
+
+if TYPE_CHECKING:
+    from PIL.ImageFont import FreeTypeFont, ImageFont
+
+INK, FAINT, PAPER = (33, 33, 38), (120, 120, 128), (255, 255, 255)
+CALM, STARTLED = (255, 255, 255), (226, 88, 34)  # a token that was certain, one that was not
+MOST_NATS = 5.0  # the colour stops here: p = 0.7 %
+
+
+def draw_surprise(description: Description, path: Path | str, columns: int = 72) -> None:
+    """A text as a picture, the ground of each token shaded by −log p: white was expected."""
+    from PIL import Image, ImageDraw
+
+    font, small = _font(20), _font(15)
+    width, height = _cell(font)
+    rows = _wrap(description.tokens, description.log_probs, columns)
+    margin = 2 * width
+    size = (2 * margin + columns * width, 2 * margin + (len(rows) + 3) * height)
+    picture = Image.new("RGB", size, PAPER)
+    draw = ImageDraw.Draw(picture)
+    for number, row in enumerate(rows):
+        x, y = margin, margin + number * height
+        for text, nats in row:
+            right = x + width * len(text)
+            draw.rectangle((x, y, right, y + height - 1), fill=_shade(nats))
+            draw.text((x, y + 2), text, fill=INK, font=font)
+            x = right
+    y = margin + (len(rows) + 1) * height
+    _draw_legend(draw, margin, y, height, small)
+    mean = -sum(description.log_probs) / max(1, len(description.log_probs))
+    draw.text(
+        (size[0] - margin, y + 3), f"mean {mean:.2f} nats", fill=FAINT, font=small, anchor="ra"
+    )
+    _save(picture, path)
+
+
+def draw_curves(runs: Sequence[Path], path: Path | str, metric: str = "loss") -> None:
+    """Training loss (thin) and held-out `metric` (thick, its best marked) of runs, by minutes."""
+    plt = _matplotlib()
+    from sightline.training.journal import read_log
+
+    figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    for number, run in enumerate(runs):
+        log = run / "log.jsonl"
+        if not log.is_file():
+            raise UserError(f"{run} has no log.jsonl; give the folder of a run")
+        events = read_log(log)
+        held_out = [e for e in events if e["kind"] == "evaluation" and metric in e]
+        if not held_out:
+            raise UserError(f"{log} has no evaluation of {metric} yet")
+        colour = f"C{number}"
+        minutes = [e["training_seconds"] / 60 for e in held_out]
+        values = [e[metric] for e in held_out]
+        best = min(held_out, key=lambda e: e[metric])
+        label = f"{run.name}: {best[metric]:.3f}"
+        axes.plot(minutes, values, color=colour, linewidth=2, label=label)
+        axes.plot(best["training_seconds"] / 60, best[metric], "o", color=colour)
+        train = [e for e in events if e["kind"] == "train" and metric in e]
+        if train:
+            scale = minutes[-1] / held_out[-1]["step"]
+            x, y = [e["step"] * scale for e in train], [e[metric] for e in train]
+            axes.plot(x, y, color=colour, linewidth=0.7, alpha=0.5)
+    axes.set_ylim(*_limits([line.get_ydata() for line in axes.lines]))
+    axes.set_xlabel("minutes of training")
+    axes.set_ylabel(metric)
+    axes.legend(title="held out (thick), training (thin)", frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    _save(figure, path)
+    plt.close(figure)
+
+
+def _limits(curves: list[Sequence[float]]) -> tuple[float, float]:
+    """From the lowest point to where the highest curve is after its first tenth."""
+    lowest = min(min(curve) for curve in curves)
+    highest = max(max(curve[len(curve) // 10 :]) for curve in curves)
+    return lowest - 0.05 * (highest - lowest), highest + 0.05 * (highest - lowest)
+
+
+def _save(figure: Any, path: Path | str) -> None:
+    """Write a Pillow picture or a matplotlib figure."""
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if hasattr(figure, "savefig"):
+            figure.savefig(path, dpi=140)
+        else:
+            figure.save(path)
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"cannot write the figure {path}: {error}") from None
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise UserError("this figure needs matplotlib: pip install 'sightline[train]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def _font(size: int) -> FreeTypeFont | ImageFont:
+    """DejaVu Sans Mono where matplotlib brings it, else Pillow's own font."""
+    from PIL import ImageFont
+
+    spec = importlib.util.find_spec("matplotlib")
+    if spec is not None and spec.origin is not None:
+        file = Path(spec.origin).parent / "mpl-data/fonts/ttf/DejaVuSansMono.ttf"
+        if file.exists():
+            return ImageFont.truetype(str(file), size)
+    return ImageFont.load_default(size)
+
+
+def _cell(font: FreeTypeFont | ImageFont) -> tuple[int, int]:
+    """The width and height that a character takes."""
+    left, top, right, bottom = font.getbbox("Mg")
+    return math.ceil((right - left) / 2), math.ceil((bottom - top) * 1.45)
+
+
+def _shade(nats: float) -> tuple[int, int, int]:
+    part = min(1.0, max(0.0, nats / MOST_NATS))
+    red, green, blue = (
+        round(calm + (startled - calm) * part)
+        for calm, startled in zip(CALM, STARTLED, strict=True)
+    )
+    return red, green, blue
+
+
+def _wrap(
+    tokens: Sequence[str], log_probs: Sequence[float], columns: int
+) -> list[list[tuple[str, float]]]:
+    """Tokens with their nats in rows of at most `columns` characters; a newline ends a row."""
+    rows: list[list[tuple[str, float]]] = [[]]
+    used = 0
+    for token, log_prob in zip(tokens, log_probs, strict=True):
+        shown = "↵" if token in ("\n", "<end>") else token.replace("▁", " ")
+        if used + len(shown) > columns and rows[-1]:
+            rows.append([])
+            used = 0
+        rows[-1].append((shown, -log_prob))
+        used += len(shown)
+        if shown == "↵":
+            rows.append([])
+            used = 0
+    return [row for row in rows if row]
+
+
+def _draw_legend(draw: Any, x: int, y: int, height: int, font: Any) -> None:
+    """A bar from 0 to the most nats that the colours tell apart."""
+    draw.text((x, y + 3), "surprise, nats   0", fill=FAINT, font=font)
+    x += int(font.getlength("surprise, nats   0 ")) + 4
+    for step in range(100):
+        colour = _shade(step / 100 * MOST_NATS)
+        draw.rectangle((x + step, y + 4, x + step, y + height - 6), fill=colour)
+    draw.text((x + 108, y + 3), f"{MOST_NATS:.0f}+", fill=FAINT, font=font)
