@@ -85,6 +85,13 @@ def test_order_and_repetition_of_items_change_nothing(
     assert np.array_equal(rows, statistics[order])
 
 
+def test_a_corpus_taken_in_parts_is_the_same(
+    meteor: Meteor, statistics: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sightline.metrics.meteor._ITEMS", 7)
+    assert np.array_equal(meteor.statistics_many(HYPOTHESES, REFERENCES), statistics)
+
+
 def test_summed_statistics_give_the_corpus_score(meteor: Meteor, statistics: np.ndarray) -> None:
     halves = np.stack([statistics[::2].sum(0), statistics[1::2].sum(0)])
     assert meteor.summed_scores(halves).tolist() == [

@@ -225,6 +225,15 @@ def test_unreadable_tables_are_named(tables: tuple[Path, Path], tmp_path: Path) 
     assert not (tmp_path / "x.index").exists()
 
 
+def test_an_unreadable_jar_is_named(
+    tables: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meteor_index, "package_files", lambda: tables)
+    tables[0].write_bytes(b"not a zip")
+    with pytest.raises(UserError, match=r"meteor\.jar.*cannot be read.*--force-reinstall"):
+        open_index()
+
+
 def test_a_cache_that_cannot_be_written_is_named(tables: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UserError, match="set SIGHTLINE_CACHE"):

@@ -21,6 +21,7 @@ from sightline.metrics.meteor.scoring import F64
 
 __all__ = ["Meteor"]
 
+_ITEMS = 2048  # looked up together; bounds the memory that a large corpus takes
 _CELLS = 1 << 17  # word pairs per batch: enough to keep NumPy busy, few enough for the cache
 
 
@@ -38,6 +39,12 @@ class Meteor:
         """(N, S) statistics of N hypotheses, each with its own references."""
         if len(hypotheses) != len(references):
             raise ValueError(f"{len(hypotheses)} hypotheses but {len(references)} reference lists")
+        parts = range(0, max(1, len(hypotheses)), _ITEMS)
+        return np.concatenate(
+            [self._some(hypotheses[at : at + _ITEMS], references[at : at + _ITEMS]) for at in parts]
+        )
+
+    def _some(self, hypotheses: list[str], references: list[list[str]]) -> F64:
         texts: dict[str, int] = {}
         pairs: dict[tuple[int, int], int] = {}
         item_pairs: list[int] = []

@@ -121,7 +121,7 @@ def cache_folder() -> Path:
 
 def _source_key(jar: Path, table: Path) -> str:
     """A name for these tables: the check sums that zip and gzip carry, cheap to read."""
-    with zipfile.ZipFile(jar) as archive, open(table, "rb") as file:
+    with _tables_named(jar, table), zipfile.ZipFile(jar) as archive, open(table, "rb") as file:
         checks = [archive.getinfo(name).CRC for name in _ENTRIES.values()]
         file.seek(-8, os.SEEK_END)
         facts = repr((FORMAT, checks, table.stat().st_size, file.read()))
@@ -167,15 +167,10 @@ def build_index(jar: Path, table: Path, path: Path, report: Report = lambda done
     with _errors_named(path.parent):  # before the work, not after it
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(path)
-    try:
+    with _tables_named(jar, table):
         with zipfile.ZipFile(jar) as archive:
             texts = {key: archive.read(name).decode() for key, name in _ENTRIES.items()}
         vocabulary, longest, phrases = _paraphrase_arrays(table, report)
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, KeyError, ValueError) as problem:
-        raise UserError(
-            f"METEOR's tables {jar} and {table} cannot be read ({problem}): "
-            "pip install --force-reinstall pycocoevalcap"
-        ) from problem
     synonyms = SynonymTable.parse(texts["exceptions"], texts["synsets"])
     vocabulary.update(synonyms.vocabulary())
     header = {
@@ -295,6 +290,17 @@ def _write(path: Path, header: dict[str, object], arrays: dict[str, NDArray[np.g
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _tables_named(jar: Path, table: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, KeyError, ValueError) as problem:
+        raise UserError(
+            f"METEOR's tables {jar} and {table} cannot be read ({problem}): "
+            "pip install --force-reinstall pycocoevalcap"
+        ) from problem
 
 
 @contextmanager
