@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +121,16 @@ class LanguageModelTask:
         return "\n".join("    │ " + line for line in drawn.text.strip("\n").split("\n"))
 
 
+class Sampling(TypedDict, total=False):
+    """The options of `search.sample` that make sense for one prompt."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+    samples: int
+    seed: int
+
+
 class LanguageModel:
     """A trained language model, to sample from and to score text with."""
 
@@ -141,72 +151,45 @@ class LanguageModel:
         checkpoint.load_weights(model, folder)
         return LanguageModel(recipe, vocab, model.eval())
 
-    def stepper(self) -> Stepper:
+    def stepper(self, banned: Sequence[int] = (UNKNOWN,)) -> Stepper:
         from sightline.nn.stepper import TorchStepper
 
         end = END if self.recipe.sequence == "line" else None
-        return TorchStepper(self.model, self.reader.begin, end, banned=[UNKNOWN])
+        return TorchStepper(self.model, self.reader.begin, end, banned)
 
     def sample(
-        self,
-        prompt: str = "",
-        *,
-        length: int = 500,
-        temperature: float = 1.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        samples: int = 1,
-        seed: int = 0,
+        self, prompt: str = "", *, length: int = 500, **options: Unpack[Sampling]
     ) -> list[Description]:
         """Text that goes on from `prompt`; temperature 0 takes the likeliest token each time."""
-        drawn = self._search(prompt, length, temperature, top_k, top_p, samples, seed)
+        drawn = self._search(prompt, length, options)
         return [self._describe(hypothesis) for hypothesis in search.finish(drawn)[0]]
 
     def stream(
-        self,
-        prompt: str = "",
-        *,
-        length: int = 500,
-        temperature: float = 1.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        seed: int = 0,
+        self, prompt: str = "", *, length: int = 500, **options: Unpack[Sampling]
     ) -> Iterator[str]:
-        """The same, piece by piece as it is written (the prompt included)."""
+        """One such text, piece by piece as it is written (the prompt included)."""
         tokens: list[int] = []
         shown = 0
-        for snapshot in self._search(prompt, length, temperature, top_k, top_p, 1, seed):
+        for snapshot in self._search(prompt, length, options):
             tokens.append(snapshot.newest_token)
             text = self.reader.text(tokens)
             if not text.endswith("\ufffd"):  # half a character is not shown
                 yield text[shown:]
                 shown = len(text)
 
+    def read(self, text: str) -> Description:
+        """A given text with the log-probability of each of its tokens (for short texts)."""
+        tokens = self.reader.prompt(text)
+        return self._describe(search.rescore(self.stepper(banned=()), 1, [tokens])[0])
+
     def evaluate(self, text: str) -> dict[str, float]:
         """nats and bits per token and perplexity of a text."""
         return evaluate_text(self.model, self.reader, text)
 
-    def _search(
-        self,
-        prompt: str,
-        length: int,
-        temperature: float,
-        top_k: int,
-        top_p: float,
-        samples: int,
-        seed: int,
-    ) -> Iterator[search.Snapshot]:
+    def _search(self, prompt: str, length: int, options: Sampling) -> Iterator[search.Snapshot]:
         prefix = self.reader.prompt(prompt)
-        return search.sample(
-            Prefixed(self.stepper(), [prefix]),
-            1,
-            max_length=len(prefix) + length,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            samples=samples,
-            seed=seed,
-        )
+        stepper = Prefixed(self.stepper(), [prefix])
+        return search.sample(stepper, 1, max_length=len(prefix) + length, **options)
 
     def _describe(self, hypothesis: Hypothesis) -> Description:
         return Description(
