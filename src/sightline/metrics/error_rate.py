@@ -43,14 +43,25 @@ class ErrorRate(Metric):
 
 
 def edits(first: Sequence[str], second: Sequence[str]) -> int:
-    """The fewest insertions, deletions and substitutions between two sequences (Levenshtein)."""
-    numbers: dict[str, int] = {}
-    rows = [numbers.setdefault(token, len(numbers)) for token in first]
-    columns = np.array([numbers.setdefault(token, len(numbers)) for token in second], dtype=int)
-    steps = np.arange(len(columns) + 1)
-    row = steps.copy()  # distances of the first i tokens to every prefix of the second
-    for token in rows:
-        best = row + 1
-        best[1:] = np.minimum(best[1:], row[:-1] + (columns != token))
-        row = np.minimum.accumulate(best - steps) + steps
-    return int(row[-1])
+    """The fewest insertions, deletions and substitutions between two sequences (Levenshtein).
+
+    Myers 1999: a column of the table as two integers, bit i of `up` and `down` telling whether it
+    grows or shrinks by one at token i of the second sequence.
+    """
+    if not second:
+        return len(first)
+    where: dict[str, int] = {}
+    for position, token in enumerate(second):
+        where[token] = where.get(token, 0) | 1 << position
+    everywhere, last = (1 << len(second)) - 1, 1 << (len(second) - 1)
+    up, down, distance = everywhere, 0, len(second)
+    for token in first:
+        matches = where.get(token, 0)
+        diagonal = (((matches & up) + up) ^ up) | matches
+        right = down | everywhere & ~(diagonal | up)  # where the row above grows
+        left = up & diagonal
+        distance += bool(right & last) - bool(left & last)
+        right, left = (right << 1 | 1) & everywhere, (left << 1) & everywhere
+        unchanged = matches | down
+        up, down = left | everywhere & ~(unchanged | right), right & unchanged
+    return distance
