@@ -1,0 +1,107 @@
+"""The search over a real model: batches equal singles, and attention belongs to its hypothesis."""
+
+import numpy as np
+import pytest
+import torch
+
+from sightline import search
+from sightline.config import AttentionConfig, DecoderConfig, LossConfig
+from sightline.nn.decoder import Decoder
+from sightline.nn.model import EncoderDecoder
+from sightline.nn.stepper import TorchStepper
+from sightline.steppers import Ensemble, Fusion, Prefixed
+from sightline.vocab import BEGIN
+from toy_task import ToyRecipe, ToyTask
+
+TEXTS = ["abcd", "hgfedcba", "ajajaj", "cccccccccc", "bd"]
+OPTIONS = search.BeamOptions(size=4, max_length=9, n_best=3, length_penalty=0.7)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return ToyTask(ToyRecipe(examples=1))
+
+
+def stepper(task, seed=0):
+    torch.manual_seed(seed)
+    model = task.build_model().eval()
+    with torch.no_grad():  # far from uniform, so that beams differ
+        model.decoder.output.weight.mul_(4)
+    return TorchStepper(model)
+
+
+def beams(stepper, task, texts, options=OPTIONS):
+    return search.finish(search.beam(stepper, task.inputs(texts), options))
+
+
+def assert_same(ours, theirs):
+    assert ours.tokens == theirs.tokens
+    np.testing.assert_allclose(ours.log_probs, theirs.log_probs, atol=1e-4)
+    width = min(ours.attention.shape[1], theirs.attention.shape[1])
+    np.testing.assert_allclose(ours.attention[:, :width], theirs.attention[:, :width], atol=1e-4)
+    assert not ours.attention[:, width:].any()  # the padding is never looked at
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_batch_equals_its_singles(task, groups):
+    model = stepper(task)
+    options = search.BeamOptions(size=4, max_length=9, n_best=2, groups=groups)
+    together = beams(model, task, TEXTS, options)
+    for text, found in zip(TEXTS, together, strict=True):
+        alone = beams(model, task, [text], options)[0]
+        assert len(alone) == len(found)
+        for mine, its in zip(found, alone, strict=True):
+            assert_same(mine, its)
+
+
+def test_attention_and_log_probs_are_those_of_teacher_forcing(task):
+    model = stepper(task)
+    for text, found in zip(TEXTS, beams(model, task, TEXTS), strict=True):
+        for hypothesis in found:
+            before = torch.tensor([[BEGIN, *hypothesis.tokens[:-1]]])
+            with torch.no_grad():
+                state = model.model.start(task.inputs([text]))
+                decoded = model.model.decoder(before, state)
+                log_probs = model.model.decoder.log_probs(decoded.readouts)[0]
+            steps = range(len(hypothesis.tokens))
+            np.testing.assert_allclose(
+                hypothesis.log_probs, log_probs[steps, hypothesis.tokens].numpy(), atol=1e-4
+            )
+            width = len(text)
+            np.testing.assert_allclose(
+                hypothesis.attention[:, :width], decoded.weights[0].numpy(), atol=1e-4
+            )
+            expected = hypothesis.log_prob / len(hypothesis.tokens) ** OPTIONS.length_penalty
+            assert hypothesis.score == pytest.approx(expected, rel=1e-5)
+
+
+def test_beam_of_one_equals_greedy(task):
+    model = stepper(task)
+    one = beams(model, task, TEXTS, search.BeamOptions(size=1, max_length=9))
+    greedy = search.finish(search.greedy(model, task.inputs(TEXTS), max_length=9))
+    assert [h[0].tokens for h in one] == [h[0].tokens for h in greedy]
+
+
+def test_an_ensemble_and_a_prefix_work_over_real_models(task):
+    first, second = stepper(task, 0), stepper(task, 1)
+    both = Ensemble([first, second])
+    prefixes = [task.vocab.encode(text[:2]) for text in TEXTS]
+    found = beams(Prefixed(both, prefixes), task, TEXTS)
+    for prefix, hypotheses in zip(prefixes, found, strict=True):
+        assert all(h.tokens[: len(prefix)] == tuple(prefix) for h in hypotheses)
+    again = beams(Ensemble([first, first]), task, TEXTS)
+    for ours, alone in zip(again, beams(first, task, TEXTS), strict=True):
+        assert_same(ours[0], alone[0])
+
+
+def test_fusion_with_a_language_model(task):
+    torch.manual_seed(5)
+    config = DecoderConfig(embedding=8, hidden=8, attention=AttentionConfig(kind="none"))
+    decoder = Decoder(config, len(task.vocab))
+    language_model = TorchStepper(EncoderDecoder(None, decoder, LossConfig()))
+    base = stepper(task)
+    fused = beams(Fusion(base, language_model, 0.5), task, TEXTS)
+    best = fused[1][0]
+    own = search.rescore(base, task.inputs([TEXTS[1]]), [best.tokens])[0]
+    prior = search.rescore(language_model, 1, [best.tokens])[0]
+    np.testing.assert_allclose(best.log_probs, own.log_probs + 0.5 * prior.log_probs, atol=1e-4)
