@@ -7,14 +7,16 @@ file, the line and the nearest known key.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
+import textwrap
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import yaml
 
@@ -25,19 +27,35 @@ T = TypeVar("T")
 CellKind = Literal["rnn", "gru", "lstm"]
 
 
+class Check(NamedTuple):
+    """Which values of its type a key takes; held wherever a recipe is read."""
+
+    holds: Callable[[Any], bool]
+    wanted: str
+
+
+Count = Annotated[int, Check(lambda n: n >= 0, "0 or more")]
+Positive = Annotated[int, Check(lambda n: n >= 1, "1 or more")]
+Odd = Annotated[int, Check(lambda n: n >= 1 and n % 2 == 1, "an odd number")]
+Weight = Annotated[float, Check(lambda x: x >= 0, "0 or more")]
+AboveZero = Annotated[float, Check(lambda x: x > 0, "more than 0")]
+Share = Annotated[float, Check(lambda x: 0 <= x <= 1, "from 0 to 1")]
+BelowOne = Annotated[float, Check(lambda x: 0 <= x < 1, "0 or more and less than 1")]
+
+
 @dataclass(frozen=True)
 class AttentionConfig:
     """How the decoder looks at the context set (PAPERS §2)."""
 
     kind: Literal["none", "content", "location"] = "content"
     hard: bool = False  # look at one sampled position instead of the weighted sum
-    size: int = 512  # A, the width of the tanh layer
-    filters: int = 10  # location-aware: number of convolution filters
-    width: int = 31  # location-aware: their width K, odd
+    size: Positive = 512  # A, the width of the tanh layer
+    filters: Positive = 10  # location-aware: number of convolution filters
+    width: Odd = 31  # location-aware: their width K
     cumulative: bool = False  # location-aware: convolve the sum of all previous weights
-    temperature: float = 1.0  # below 1 sharpens
-    top_k: int = 0  # keep only the k best scores; 0 keeps all
-    window: int = 0  # only positions within this many of the last focus; 0 for all
+    temperature: AboveZero = 1.0  # below 1 sharpens
+    top_k: Count = 0  # keep only the k best scores; 0 keeps all
+    window: Count = 0  # only positions within this many of the last focus; 0 for all
     smoothing: bool = False  # logistic in place of exp
 
 
@@ -46,17 +64,17 @@ class DecoderConfig:
     """The decoder of Xu et al., conditional (with a context set) or not."""
 
     cell: CellKind = "lstm"
-    embedding: int = 512
-    hidden: int = 512
-    layers: int = 1
+    embedding: Positive = 512
+    hidden: Positive = 512
+    layers: Positive = 1
     attention: AttentionConfig = field(default_factory=AttentionConfig)
     # Where the mean of the context set enters besides attention: the first state (Xu et al.),
     # one step before the first word (Vinyals et al.), every step (Donahue et al.).
     context: tuple[Literal["state", "first", "every"], ...] = ("state",)
     gate: bool = True  # Xu et al.'s β_t
     output: Literal["deep", "plain"] = "deep"  # eq. 7, or straight from h_t
-    dropout: float = 0.0
-    sampled_softmax: int = 0  # negatives per batch in training; 0 uses the whole vocabulary
+    dropout: BelowOne = 0.0
+    sampled_softmax: Count = 0  # negatives per batch in training; 0 uses the whole vocabulary
 
 
 @dataclass(frozen=True)
@@ -64,32 +82,32 @@ class RecurrentConfig:
     """A recurrent encoder of a sequence."""
 
     cell: CellKind = "gru"
-    embedding: int = 256
-    hidden: int = 256
-    layers: int = 1
+    embedding: Positive = 256
+    hidden: Positive = 256
+    layers: Positive = 1
     bidirectional: bool = True
     summary: bool = False  # one vector, the last state: the simple encoder-decoder
-    dropout: float = 0.0
+    dropout: BelowOne = 0.0
 
 
 @dataclass(frozen=True)
 class HardConfig:
     """The hard-attention objective (Xu et al. §4.1)."""
 
-    samples: int = 1  # N
-    reward: float = 1.0  # λ_r
-    entropy: float = 0.002  # λ_e
+    samples: Positive = 1  # N
+    reward: Weight = 1.0  # λ_r
+    entropy: Weight = 0.002  # λ_e
     baseline: bool = True
-    decay: float = 0.9  # of the moving-average baseline
-    expectation: float = 0.5  # probability, per example, of α in place of the sample
+    decay: BelowOne = 0.9  # of the moving-average baseline
+    expectation: Share = 0.5  # probability, per example, of α in place of the sample
 
 
 @dataclass(frozen=True)
 class LossConfig:
     """What is minimised."""
 
-    label_smoothing: float = 0.0
-    doubly_stochastic: float = 0.0  # λ of Xu et al. eq. 14
+    label_smoothing: BelowOne = 0.0
+    doubly_stochastic: Weight = 0.0  # λ of Xu et al. eq. 14
     hard: HardConfig = field(default_factory=HardConfig)
     per: Literal["token", "sequence"] = "token"  # what the loss is divided by
 
@@ -97,12 +115,12 @@ class LossConfig:
 @dataclass(frozen=True)
 class OptimiserConfig:
     kind: Literal["sgd", "adagrad", "adadelta", "rmsprop", "adam", "adamw"] = "adam"
-    learning_rate: float = 1e-3
-    momentum: float = 0.0  # sgd and rmsprop
-    betas: tuple[float, float] = (0.9, 0.999)  # adam and adamw
-    rho: float = 0.95  # adadelta's and rmsprop's decay
-    weight_decay: float = 0.0
-    clip_norm: float = 5.0  # of the whole gradient; 0 does not clip
+    learning_rate: Weight = 1e-3
+    momentum: BelowOne = 0.0  # sgd and rmsprop
+    betas: tuple[BelowOne, BelowOne] = (0.9, 0.999)  # adam and adamw
+    rho: BelowOne = 0.95  # adadelta's and rmsprop's decay
+    weight_decay: Weight = 0.0
+    clip_norm: Weight = 5.0  # of the whole gradient; 0 does not clip
 
 
 @dataclass(frozen=True)
@@ -110,8 +128,8 @@ class ScheduleConfig:
     """The learning rate's course, as a factor of `optimiser.learning_rate`."""
 
     kind: Literal["constant", "linear", "cosine", "exponential", "inverse_sqrt"] = "constant"
-    warmup: int = 0  # steps over which the factor rises from 0 to 1
-    final: float = 0.0  # linear and cosine end at this factor; exponential reaches it
+    warmup: Count = 0  # steps over which the factor rises from 0 to 1
+    final: Weight = 0.0  # linear and cosine end at this factor; exponential reaches it
 
 
 @dataclass(frozen=True)
@@ -119,27 +137,29 @@ class BatchingConfig:
     """How sequences are put together into minibatches (`data/batching.py`)."""
 
     kind: Literal["same_length", "token_budget"] = "same_length"
-    size: int = 64  # sequences of one length, or padded tokens
+    size: Positive = 64  # sequences of one length, or padded tokens
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    steps: int = 10_000
-    seed: int = 1
+    steps: Positive = 10_000
+    seed: Count = 1
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
-    ema: float = 0.0  # decay of the averaged weights that are evaluated and kept; 0 for none
-    evaluate_every: int = 500
-    save_every: int = 0  # extra checkpoints between evaluations; 0 for none
-    keep: int = 2  # newest checkpoints kept beside the best one
+    ema: BelowOne = 0.0  # decay of the averaged weights that are evaluated and kept; 0 for none
+    evaluate_every: Positive = 500
+    save_every: Count = 0  # extra checkpoints between evaluations; 0 for none
+    keep: Positive = 2  # newest checkpoints kept beside the best one
     select: str = "loss"  # the metric that chooses the best checkpoint
-    patience: int = 0  # evaluations without a better one before stopping; 0 never stops early
-    explode: float = 5.0  # stop when the loss exceeds this many times its first value
+    patience: Count = 0  # evaluations without a better one before stopping; 0 never stops early
+    explode: AboveZero = 5.0  # stop when the loss exceeds this many times its first value
     tensorboard: bool = True
     device: str = "auto"  # auto, cpu, cuda, cuda:1 …
 
 
 # ---------------------------------------------------------------------------------- reading
+
+_MAP, _NULL, _STR = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "null", "str"))
 
 
 def parse_file(path: Path | str, schema: type[T], overrides: Sequence[str] = ()) -> T:
@@ -147,9 +167,7 @@ def parse_file(path: Path | str, schema: type[T], overrides: Sequence[str] = ())
     return _parse(_compose_file(Path(path)), str(path), schema, overrides)
 
 
-def parse_text(
-    text: str, schema: type[T], overrides: Sequence[str] = (), name: str = "<text>"
-) -> T:
+def parse_text(text: str, schema: type[T], overrides: Sequence[str] = (), name: str = "text") -> T:
     return _parse(_compose(text, name), name, schema, overrides)
 
 
@@ -160,128 +178,6 @@ def top_level(path: Path | str, key: str) -> str | None:
         if name.value == key and isinstance(value, yaml.ScalarNode):
             return str(value.value)
     return None
-
-
-def _compose_file(path: Path) -> yaml.MappingNode:
-    if path.is_dir():
-        raise ConfigError(f"{path} is a folder; give the recipe's YAML file")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError(
-            f"no recipe at {path}; `sightline recipes` lists those there are"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}); is it a recipe?") from None
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    return _compose(text, str(path))
-
-
-def _compose(text: str, name: str) -> yaml.MappingNode:
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{name}:{mark.line + 1}" if mark else name
-        problem = getattr(error, "problem", None) or "not YAML"
-        raise ConfigError(f"{where}: {problem}") from None
-    if root is None:
-        return yaml.MappingNode("tag:yaml.org,2002:map", [])
-    if not isinstance(root, yaml.MappingNode):
-        raise ConfigError(f"{name}:1: a recipe is a mapping of `key: value` lines")
-    return root
-
-
-def _parse(root: yaml.MappingNode, name: str, schema: type[T], overrides: Sequence[str]) -> T:
-    for override in overrides:
-        key, equals, value = override.partition("=")
-        if not equals or not key:
-            raise ConfigError(f"`{override}`: an override is written key.sub=value")
-        node = yaml.compose(value, Loader=yaml.SafeLoader) or yaml.ScalarNode(
-            "tag:yaml.org,2002:null", ""
-        )
-        for part in _walk(node):
-            part.start_mark = None  # has no line: its errors name the override
-        _set(root, key.split("."), node)
-    result = _build(root, schema, name, "")
-    return typing.cast(T, result)
-
-
-def _walk(node: yaml.Node) -> list[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [node, *(n for key, value in node.value for n in (*_walk(key), *_walk(value)))]
-    if isinstance(node, yaml.SequenceNode):
-        return [node, *(n for item in node.value for n in _walk(item))]
-    return [node]
-
-
-def _set(mapping: yaml.MappingNode, path: list[str], value: yaml.Node) -> None:
-    for index, (key, child) in enumerate(mapping.value):
-        if key.value == path[0]:
-            if len(path) == 1:
-                mapping.value[index] = (key, value)
-                return
-            if isinstance(child, yaml.MappingNode):
-                _set(child, path[1:], value)
-                return
-            del mapping.value[index]
-            break
-    key = yaml.ScalarNode("tag:yaml.org,2002:str", path[0])
-    if len(path) == 1:
-        mapping.value.append((key, value))
-        return
-    child = yaml.MappingNode("tag:yaml.org,2002:map", [])
-    mapping.value.append((key, child))
-    _set(child, path[1:], value)
-
-
-def _where(node: yaml.Node, name: str, key: str) -> str:
-    if node.start_mark is None:
-        return f"override {key}"
-    return f"{name}:{node.start_mark.line + 1}: {key}"
-
-
-def _build(node: yaml.Node, schema: type[Any], name: str, prefix: str) -> Any:
-    """Fill the dataclass `schema` from a mapping node."""
-    if not isinstance(node, yaml.MappingNode):
-        raise ConfigError(
-            f"{_where(node, name, prefix)}: expected keys below it, as in `key: value`"
-        )
-    hints = typing.get_type_hints(schema)
-    known = [f.name for f in dataclasses.fields(schema)]
-    values: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        key = str(key_node.value)
-        full = f"{prefix}.{key}" if prefix else key
-        if key not in known:
-            hint = _nearest(full, schema, known, prefix)
-            raise ConfigError(f"{_where(key_node, name, full)}: unknown key{hint}")
-        if key in values:
-            raise ConfigError(f"{_where(key_node, name, full)}: given twice")
-        values[key] = _convert(value_node, hints[key], name, full)
-    missing = [
-        f.name
-        for f in dataclasses.fields(schema)
-        if f.name not in values
-        and f.default is dataclasses.MISSING
-        and f.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        full = ", ".join(f"{prefix}.{m}" if prefix else m for m in missing)
-        raise ConfigError(f"{name}: needs {full}; set it in the file or as {missing[0]}=VALUE")
-    return schema(**values)
-
-
-def _nearest(full: str, schema: type[Any], known: list[str], prefix: str) -> str:
-    siblings = [f"{prefix}.{k}" if prefix else k for k in known]
-    if prefix == "":
-        siblings += [path for path in key_paths(schema) if path not in siblings]
-    close = difflib.get_close_matches(full, siblings, n=1, cutoff=0.5)
-    if not close:  # perhaps right but in another section
-        last = full.rpartition(".")[2]
-        close = [path for path in siblings if path.rpartition(".")[2] == last][:1]
-    return f"; did you mean `{close[0]}`?" if close else f"; known here: {', '.join(known)}"
 
 
 def key_paths(schema: type[Any], prefix: str = "") -> list[str]:
@@ -296,56 +192,192 @@ def key_paths(schema: type[Any], prefix: str = "") -> list[str]:
     return paths
 
 
-def _convert(node: yaml.Node, hint: Any, name: str, key: str) -> Any:
-    if dataclasses.is_dataclass(hint):
-        return _build(node, typing.cast(type, hint), name, key)
-    value = yaml.SafeLoader("").construct_object(node, deep=True)
+def _compose_file(path: Path) -> yaml.MappingNode:
     try:
-        return _coerce(value, hint)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{_where(node, name, key)}: {error}") from None
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        message = f"no recipe at {path}; `sightline recipes` lists those there are"
+        raise ConfigError(message) from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path} is a folder; give the recipe's YAML file") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}); is it a recipe?") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    return _compose(text, str(path))
 
 
-def _coerce(value: Any, hint: Any) -> Any:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in arguments:
-            return None
-        return _coerce(value, next(a for a in arguments if a is not type(None)))
-    if origin is Literal:
-        if value not in arguments or isinstance(value, bool):
-            choices = ", ".join(map(str, arguments))
-            close = difflib.get_close_matches(str(value), [str(a) for a in arguments], n=1)
-            hint_text = f"; did you mean `{close[0]}`?" if close else ""
-            raise ValueError(f"`{value}` is not one of {choices}{hint_text}")
-        return value
-    if origin is tuple:
-        items = value if isinstance(value, list) else [value]
-        if arguments[-1] is Ellipsis:
-            return tuple(_coerce(item, arguments[0]) for item in items)
-        if len(items) != len(arguments):
-            raise ValueError(f"expected {len(arguments)} values, got {len(items)}")
-        return tuple(_coerce(item, a) for item, a in zip(items, arguments, strict=True))
-    return _coerce_scalar(value, hint)
+def _compose(text: str, name: str) -> yaml.MappingNode:
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        what = f"the character {text[error.position]!r} cannot be in YAML; is it a recipe?"
+        raise ConfigError(f"{name}:{line}: {what}") from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConfigError(f"{name}:{line}: not YAML: {error.problem}") from None
+    except RecursionError:
+        raise ConfigError(f"{name}: nested too deeply; is it a recipe?") from None
+    if root is None:
+        return yaml.MappingNode(_MAP, [])
+    if not isinstance(root, yaml.MappingNode):
+        line = root.start_mark.line + 1
+        raise ConfigError(f"{name}:{line}: a recipe is a mapping of `key: value` lines")
+    return root
 
 
-def _coerce_scalar(value: Any, hint: type) -> Any:
-    if hint is bool and isinstance(value, bool):
-        return value
-    if hint is int and isinstance(value, int | float) and not isinstance(value, bool):
-        if int(value) == value:
-            return int(value)
-    elif hint is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    elif hint is float and isinstance(value, str):
-        try:  # YAML 1.1 reads 1e-3 as a string
-            return float(value)
-        except ValueError:
-            pass
-    elif hint is str and isinstance(value, str | int | float) and not isinstance(value, bool):
-        return str(value)
-    wanted = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
-    raise TypeError(f"expected {wanted.get(hint.__name__, hint.__name__)}, got `{value}`")
+def _parse(root: yaml.MappingNode, name: str, schema: type[T], overrides: Sequence[str]) -> T:
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"`{override}`: an override is written key.sub=value")
+        root = _with(root, key.split("."), _override_node(value))
+    return typing.cast(T, _Reader(name, key_paths(schema)).build(root, schema))
+
+
+def _override_node(value: str) -> yaml.Node:
+    """An override's value as YAML; what is not YAML, such as `*`, is text as it stands."""
+    try:
+        node = yaml.compose(value, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError):
+        node = None
+    if node is None:
+        return yaml.ScalarNode(_STR if value else _NULL, value)
+    _forget_lines(node)
+    return node
+
+
+def _forget_lines(node: yaml.Node) -> None:
+    """An override has no line: without marks, its errors name the key instead."""
+    if node.start_mark is None:  # been here: an anchor may hold itself
+        return
+    node.start_mark = None
+    for item in node.value if isinstance(node, yaml.CollectionNode) else ():
+        for part in item if isinstance(item, tuple) else (item,):
+            _forget_lines(part)
+
+
+def _with(mapping: yaml.Node, path: list[str], value: yaml.Node) -> yaml.MappingNode:
+    """The mapping with `value` at `path`; a copy, since YAML anchors may share the original."""
+    is_section = isinstance(mapping, yaml.MappingNode)
+    pairs = list(mapping.value) if is_section else []
+    at = next((i for i, (key, _) in enumerate(pairs) if key.value == path[0]), len(pairs))
+    if at == len(pairs):
+        pairs.append((yaml.ScalarNode(_STR, path[0]), yaml.ScalarNode(_NULL, "")))
+    key, child = pairs[at]
+    pairs[at] = (key, value if len(path) == 1 else _with(child, path[1:], value))
+    return yaml.MappingNode(_MAP, pairs, mapping.start_mark if is_section else None)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Fills dataclasses from the nodes of one file."""
+
+    name: str  # of the file
+    paths: list[str]  # every key of the whole recipe, to suggest from
+
+    def fail(self, node: yaml.Node, key: str, problem: str) -> ConfigError:
+        mark, key = node.start_mark, textwrap.shorten(key, 80)  # a quoted key may have line ends
+        where = f"override {key}" if mark is None else f"{self.name}:{mark.line + 1}: {key}"
+        return ConfigError(f"{where}: {problem}")
+
+    def build(self, node: yaml.Node, schema: type[Any], section: str = "") -> Any:
+        """A dataclass from a mapping node."""
+        if not isinstance(node, yaml.MappingNode):
+            raise self.fail(node, section, "expected keys below it, as in `key: value`")
+        hints = typing.get_type_hints(schema, include_extras=True)
+        prefix = f"{section}." if section else ""
+        values: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self.fail(key_node, section or "the recipe", "a key is one word")
+            key = key_node.value
+            full = prefix + key
+            if key not in hints:
+                raise self.fail(key_node, full, f"unknown key; {self.suggest(full, list(hints))}")
+            if key in values:
+                raise self.fail(key_node, full, "given twice")
+            values[key] = self.convert(value_node, hints[key], full)
+        for item in dataclasses.fields(schema):
+            required = item.default is item.default_factory is dataclasses.MISSING
+            if required and item.name not in values:
+                full = prefix + item.name
+                raise ConfigError(f"{self.name}: needs {full}; set it there or as {full}=VALUE")
+        return schema(**values)
+
+    def suggest(self, full: str, known: list[str]) -> str:
+        section, dot, key = full.rpartition(".")
+        here = [section + dot + name for name in known]
+
+        def likeness(path: str) -> float:
+            return difflib.SequenceMatcher(None, key, path.rpartition(".")[2]).ratio()
+
+        nearest = max([*here, *self.paths], key=likeness)  # of equals the first: in this section
+        if likeness(nearest) < 0.6:
+            return f"known here: {', '.join(known)}"
+        return f"did you mean `{nearest}`?"
+
+    def convert(self, node: yaml.Node, hint: Any, key: str) -> Any:
+        """A value of the type `hint`."""
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        if dataclasses.is_dataclass(hint):
+            return self.build(node, typing.cast(type, hint), key)
+        if origin is Annotated:
+            value, check = self.convert(node, arguments[0], key), arguments[1]
+            if not check.holds(value):
+                raise self.fail(node, key, f"expected {check.wanted}, got {_shown(node)}")
+            return value
+        if origin in (typing.Union, types.UnionType):
+            if node.tag == _NULL and type(None) in arguments:
+                return None
+            return self.convert(node, next(a for a in arguments if a is not type(None)), key)
+        if origin is tuple:
+            items = node.value if isinstance(node, yaml.SequenceNode) else [node]
+            if arguments[-1] is Ellipsis:
+                arguments = (arguments[0],) * len(items)
+            if len(items) != len(arguments):
+                problem = f"expected {len(arguments)} values, got {len(items)}"
+                raise self.fail(node, key, problem)
+            return tuple(self.convert(i, a, key) for i, a in zip(items, arguments, strict=True))
+        try:
+            return _choose(node, arguments) if origin is Literal else _scalar(node, hint)
+        except ValueError as error:
+            raise self.fail(node, key, str(error)) from None
+
+
+def _shown(node: yaml.Node) -> str:
+    if not isinstance(node, yaml.ScalarNode):
+        return "a list" if isinstance(node, yaml.SequenceNode) else "keys below it"
+    return f"`{textwrap.shorten(node.value, 60)}`" if node.value else "nothing"
+
+
+def _choose(node: yaml.Node, choices: tuple[Any, ...]) -> Any:
+    named = {str(choice): choice for choice in choices}
+    if isinstance(node, yaml.ScalarNode) and node.value in named:
+        return named[node.value]
+    close = difflib.get_close_matches(str(node.value), named, n=1)
+    hint = f"; did you mean `{close[0]}`?" if close else ""
+    raise ValueError(f"{_shown(node)} is not one of {', '.join(named)}{hint}")
+
+
+def _scalar(node: yaml.Node, hint: type) -> Any:
+    """Read as written, not as YAML 1.1 sees it: there 1e-3 is text, 010 is 8 and `no` is false."""
+    wanted = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
+    if isinstance(node, yaml.ScalarNode) and node.tag != _NULL:
+        text = node.value
+        if hint is str:
+            return text
+        if hint is bool and text.lower() in yaml.SafeLoader.bool_values:
+            return yaml.SafeLoader.bool_values[text.lower()]
+        if hint in (int, float):
+            with contextlib.suppress(ValueError):
+                number = float(text.lower().replace(".inf", "inf"))
+                if hint is float and number == number:  # not NaN, which no setting means
+                    return number
+                if number.is_integer():
+                    return int(text) if text.lstrip("+-").isdigit() else int(number)
+    raise ValueError(f"expected {wanted[hint]}, got {_shown(node)}")
 
 
 # ---------------------------------------------------------------------------------- writing
@@ -363,4 +395,5 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 
 def to_yaml(config: Any) -> str:
-    return yaml.safe_dump(to_dict(config), sort_keys=False, allow_unicode=True)
+    # not allow_unicode: PyYAML then writes U+0085, U+2028 and U+2029 in ways it cannot read
+    return yaml.safe_dump(to_dict(config), sort_keys=False)
