@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from sightline.errors import CheckpointError, UserError
 
@@ -22,9 +22,13 @@ SPECIALS = ("<pad>", "<begin>", "<end>", "<unk>")
 Kind = Literal["word", "char", "bpe"]
 
 SPACE = "▁"  # stands for a blank inside a BPE piece, so that decoding is exact
-_CHUNK = rf"{SPACE}?[^\W_]+|{SPACE}?(?:[^\w{SPACE}]|_)+|{SPACE}"  # merges never cross a chunk
+# Merges never cross a chunk: letters and digits, or signs, either after a blank, or one blank. A
+# chunk is short because merging takes the square of its length.
+_CHUNK = rf"{SPACE}?[^\W_]{{1,32}}|{SPACE}?(?:[^\w\s{SPACE}]|_){{1,32}}|[\s{SPACE}]"
 _CHUNKS = re.compile(_CHUNK)
 _BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))  # for characters unseen in training
+_BYTE_OF = {token: bytes([byte]) for byte, token in enumerate(_BYTES)}
+_CONTINUES = frozenset(_BYTES[0x80:0xC0])  # UTF-8: inside a character, never its first byte
 
 
 class Vocabulary:
@@ -33,15 +37,19 @@ class Vocabulary:
     def __init__(
         self, kind: Kind, tokens: Sequence[str], merges: Sequence[tuple[str, str]] = ()
     ) -> None:
+        if kind not in get_args(Kind):
+            raise ValueError(f"{kind!r} is no kind of vocabulary")
         if tuple(tokens[:4]) != SPECIALS:
-            raise CheckpointError(f"a vocabulary begins with {' '.join(SPECIALS)}")
+            raise ValueError(f"a vocabulary begins with {' '.join(SPECIALS)}")
+        if not all(isinstance(token, str) for token in tokens):
+            raise ValueError("a token is text")
         self.kind: Kind = kind
         self.tokens = tuple(tokens)
         self.merges = tuple((left, right) for left, right in merges)
         self.ids = {token: index for index, token in enumerate(self.tokens)}
         if len(self.ids) != len(self.tokens):
             twice = next(t for t, count in Counter(self.tokens).items() if count > 1)
-            raise CheckpointError(f"the vocabulary holds the token {twice!r} twice")
+            raise ValueError(f"it holds the token {twice!r} twice")
         self._ranks = {pair: rank for rank, pair in enumerate(self.merges)}
         self._pieces = lru_cache(maxsize=50_000)(self._merge)
 
@@ -58,6 +66,9 @@ class Vocabulary:
     def __hash__(self) -> int:
         return hash((self.kind, self.tokens))
 
+    def __reduce__(self) -> tuple[Any, ...]:  # the cache cannot be pickled, nor need it be
+        return Vocabulary, (self.kind, self.tokens, self.merges)
+
     # -------------------------------------------------------------------------- text ↔ ids
 
     def split(self, text: str) -> list[str]:
@@ -73,34 +84,46 @@ class Vocabulary:
         return pieces
 
     def encode(self, text: str) -> list[int]:
-        return [self.ids.get(token, UNKNOWN) for token in self.split(text)]
+        # max: a text that spells out <end> or <pad> does not get to say so to the model
+        return [max(UNKNOWN, self.ids.get(token, UNKNOWN)) for token in self.split(text)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of these ids; <pad>, <begin> and <end> leave no trace."""
-        tokens = [self.tokens[i] for i in ids if i == UNKNOWN or i >= len(SPECIALS)]
-        if self.kind == "char":
-            return "".join(tokens)
-        if self.kind == "word":
-            return " ".join(tokens)
-        text = _join_bytes(tokens)
-        return text[1:] if text.startswith(" ") else text
+        text = self._join(self.tokens[i] for i in ids if i >= UNKNOWN)
+        return text.removeprefix(" ") if self.kind == "bpe" else text
+
+    def _join(self, tokens: Iterable[str]) -> str:
+        if self.kind == "bpe":  # runs of byte tokens become the characters they spell
+            parts = [_BYTE_OF.get(token) or token.replace(SPACE, " ").encode() for token in tokens]
+            return b"".join(parts).decode("utf-8", errors="replace")
+        return (" " if self.kind == "word" else "").join(tokens)
 
     def word_spans(self, ids: Sequence[int]) -> list[tuple[int, int]]:
-        """For each word of the decoded text, its tokens [start, stop)."""
-        starts = [i for i in range(len(ids)) if i == 0 or self._starts_word(ids, i)]
-        spans = zip(starts, [*starts[1:], len(ids)], strict=True)
-        if self.kind != "char":
-            return list(spans)
-        blank = [self.tokens[i].isspace() for i in ids]
-        return [(start, stop) for start, stop in spans if not blank[start]]
+        """For each word of the decoded text, its tokens [start, stop); blanks are in no word."""
+        if self.kind == "word":
+            return [(i, i + 1) for i in range(len(ids)) if ids[i] >= UNKNOWN]
+        spans: list[tuple[int, int]] = []
+        goes_on = False  # the next token may belong to the last word
+        for start, stop in self._readable(ids):
+            text = self._join(self.tokens[i] for i in ids[start:stop] if i >= UNKNOWN)
+            if not text:  # <pad>, <begin> and <end> leave no trace
+                continue
+            if goes_on and not text[0].isspace():
+                spans[-1] = (spans[-1][0], stop)
+            elif not text.isspace():
+                spans.append((start, stop))
+            goes_on = not text.isspace()
+        return spans
 
-    def _starts_word(self, ids: Sequence[int], position: int) -> bool:
-        token, before = self.tokens[ids[position]], self.tokens[ids[position - 1]]
-        if self.kind == "word" or token in SPECIALS or before in SPECIALS:
-            return True
-        if self.kind == "char":
-            return token.isspace() != before.isspace() or token.isspace()
-        return token.startswith(SPACE) and before != SPACE
+    def _readable(self, ids: Sequence[int]) -> list[tuple[int, int]]:
+        """The least runs [start, stop) that are text: a token, or the bytes of one character."""
+        tokens = [self.tokens[i] for i in ids]
+        starts = [
+            i
+            for i, token in enumerate(tokens)
+            if i == 0 or token not in _CONTINUES or tokens[i - 1] not in _BYTE_OF
+        ]
+        return list(itertools.pairwise([*starts, len(ids)]))
 
     def _merge(self, chunk: str) -> tuple[str, ...]:
         """Byte-pair encode one chunk: apply the earliest-learnt merge until none is left."""
@@ -126,13 +149,17 @@ class Vocabulary:
     ) -> Vocabulary:
         """The `size` most frequent tokens (specials included) that occur `min_count` times."""
         if kind == "bpe":
-            return _learn_bpe(texts, size)
+            return _learn_bpe(texts, size, min_count)
         counts: Counter[str] = Counter()
-        for text in texts:
+        for text in map(_whole, texts):
             counts.update(text if kind == "char" else text.split())
         ranked = sorted(counts, key=lambda token: (-counts[token], token))
         kept = [t for t in ranked if counts[t] >= min_count and t not in SPECIALS]
-        return Vocabulary(kind, (*SPECIALS, *kept[: max(0, size - len(SPECIALS))]))
+        kept = kept[: max(0, size - len(SPECIALS))]
+        if not kept:
+            limits = f"at most {size} tokens, each at least {min_count} times"
+            raise UserError(f"the text leaves the vocabulary empty ({limits}); loosen these limits")
+        return Vocabulary(kind, (*SPECIALS, *kept))
 
     def to_json(self) -> str:
         content = {"kind": self.kind, "tokens": self.tokens, "merges": self.merges}
@@ -145,29 +172,27 @@ class Vocabulary:
             return Vocabulary(content["kind"], content["tokens"], content["merges"])
         except FileNotFoundError:
             raise CheckpointError(f"{path} is missing; the model folder is not whole") from None
+        except OSError as error:
+            raise CheckpointError(f"cannot read {path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
             raise CheckpointError(f"{path} is damaged ({error}); copy the model again") from None
 
 
+def _whole(text: str) -> str:
+    """The text with ? for half a surrogate pair, which JSON can bring in and no file can hold."""
+    return text.encode("utf-8", errors="replace").decode()
+
+
 def _mark(text: str) -> list[str]:
     """The text with a mark before it and in place of blanks, cut where it has marks of its own."""
-    return [part.replace(" ", SPACE) for part in (" " + text).split(SPACE)]
+    return [part.replace(" ", SPACE) for part in (" " + _whole(text)).split(SPACE)]
 
 
 def _as_bytes(piece: str) -> list[str]:
-    return [_BYTES[byte] for byte in piece.encode("utf-8", errors="replace")]
+    return [_BYTES[byte] for byte in piece.encode()]
 
 
-def _join_bytes(tokens: Sequence[str]) -> str:
-    """Concatenate pieces; runs of byte tokens become the characters they spell."""
-    out: list[bytes] = []
-    for token in tokens:
-        is_byte = len(token) == 6 and token.startswith("<0x")
-        out.append(bytes([int(token[3:5], 16)]) if is_byte else token.replace(SPACE, " ").encode())
-    return b"".join(out).decode("utf-8", errors="replace")
-
-
-def _learn_bpe(texts: Iterable[str], size: int) -> Vocabulary:
+def _learn_bpe(texts: Iterable[str], size: int, min_count: int) -> Vocabulary:
     try:
         from tokenizers import Regex, Tokenizer
         from tokenizers.models import BPE
@@ -182,7 +207,13 @@ def _learn_bpe(texts: Iterable[str], size: int) -> Vocabulary:
         raise UserError(f"a BPE vocabulary needs at least {least} tokens, not {size}")
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = Split(Regex(_CHUNK), behavior="isolated")
-    trainer = BpeTrainer(vocab_size=room, show_progress=False)
+    trainer = BpeTrainer(
+        vocab_size=room,
+        min_frequency=min_count,
+        initial_alphabet=[SPACE],  # has no bytes to fall back on
+        limit_alphabet=room,
+        show_progress=False,
+    )
     marked = (part for text in texts for part in _mark(text))
     tokenizer.train_from_iterator(marked, trainer)
     model = json.loads(tokenizer.to_str())["model"]
