@@ -23,10 +23,10 @@ def read_text(path: Path | str) -> str:
         raise DataError(f"{path} cannot be unpacked ({error}); is the file whole?") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
-    if b"\0" in raw[:65536]:
-        raise DataError(f"{path} is binary, not text (it has a zero byte)")
+    if b"\0" in raw:
+        raise DataError(f"{path} is binary, not text (it has a zero byte); give UTF-8 text")
     try:
-        text = raw.decode("utf-8-sig")
+        text = raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path} is not UTF-8: byte {error.start} is 0x{raw[error.start]:02x}; "
@@ -38,8 +38,9 @@ def read_text(path: Path | str) -> str:
 
 
 def _unpack(path: Path) -> bytes:
-    if path.suffix == ".gz":
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
         return gzip.decompress(path.read_bytes())
-    if path.suffix == ".xz":
+    if suffix == ".xz":
         return lzma.decompress(path.read_bytes())
     return path.read_bytes()
