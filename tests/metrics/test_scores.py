@@ -281,6 +281,7 @@ def test_one_picture_has_no_cider():
     ("hypotheses", "references", "said"),
     [
         ({}, {}, "no hypothesis"),
+        (["a"], {0: ["a"]}, "hypotheses must be a dictionary by id, not a list"),
         ({"x7": "a"}, {}, "'x7' has a hypothesis but no references"),
         ({"x7": "a"}, {"x7": []}, "'x7' has no references"),
         ({"x7": "a"}, {"x7": ["a"], "y8": ["b"]}, "'y8' has references but no hypothesis"),

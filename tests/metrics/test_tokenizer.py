@@ -30,7 +30,7 @@ def test_every_golden_pair_comes_out_alike(shared_data):
     # with "A ", "The ", …: the pairs were cut from a longer text and this one's next line is lost.
     assert differ == ["A picture of a road sign that says Branch St. 200 N."]
     pair = next(pair for pair in pairs if pair["raw"] == differ[0])
-    assert tokenize(pair["raw"], following="A dog runs.") == pair["tok"]
+    assert tokenize(pair["raw"], following="\nA dog runs.") == pair["tok"]
 
 
 def test_goldens_are_tokenised_alike_in_their_order(shared_data):
@@ -70,6 +70,8 @@ def test_a_line_is_read_before_the_next_one():
     assert tokenize_lines(["plan B.", "Two dogs."]) == ["plan b.", "two dogs"]
     assert tokenize_lines(["see fig.", "2 dogs"]) == ["see fig.", "2 dogs"]
     assert tokenize_lines(["see fig.", "two dogs"]) == ["see fig", "two dogs"]
+    assert tokenize_lines(["go :)", "go :)"]) == ["go :-rrb-", "go -rrb-"]  # the file ends
+    assert tokenize_lines([]) == []
 
 
 @given(st.text(max_size=60))
@@ -91,7 +93,7 @@ def test_the_shortcuts_agree_with_the_full_rules(fragments):
     from sightline.metrics.ptb import _lex_line
 
     line = " ".join(fragments)
-    assert tokenize(line) == " ".join(_lex_line(line, ""))
+    assert tokenize(line) == " ".join(_lex_line(line, "\n"))
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,10 @@ class Corpus:
     @classmethod
     def of(cls, hypotheses: Mapping[Any, Any], references: Mapping[Any, Any]) -> Corpus:
         """Check two dictionaries, id to text and id to texts, and line them up."""
+        for name, texts in (("hypotheses", hypotheses), ("references", references)):
+            if not isinstance(texts, Mapping):
+                kind = type(texts).__name__
+                raise DataError(f"{name} must be a dictionary by id, not a {kind}")
         if not hypotheses:
             raise DataError("there is no hypothesis to score")
         for item in hypotheses:

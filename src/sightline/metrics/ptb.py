@@ -28,28 +28,29 @@ _SIGMA_WORD = re.compile(r"[\w'\u00ad\u2010-\u2015.-]+")
 _CUTS = {
     word: (word[:3], word[3:]) for word in ("cannot", "gonna", "gotta", "lemme", "gimme", "wanna")
 }
-# What makes a line's pieces depend on one another: markup, digits that may go on after a space
-# (telephone numbers, fractions) and, below, a dot before more text (it may end an abbreviation).
-_ENTANGLED = re.compile(r"<|[0-9)] +[0-9]")
+# What makes a line's pieces depend on one another: markup, control characters, digits that may go
+# on after a space (telephone numbers, fractions) and, below, a dot before more text (it may end an
+# abbreviation).
+_ENTANGLED = re.compile(r"[<\x00-\x1f]|[0-9)] +[0-9]")
 # A last word whose dot means another thing before some first words of the next line.
 _LOOKS_ON = re.compile(r"(?:^|[^A-Za-z])(?:[A-Za-z]|ca|figs?|prop|nos?|art|bldg|pp|op)\. *$", re.I)
 
 _PIECES: dict[str, tuple[str, ...]] = {}  # tokens by space-separated piece, the cache
-_MOST_PIECES = 200_000
+_MOST_PIECES, _LONGEST_PIECE = 200_000, 50
 
 
-def tokenize(text: str, following: str = "") -> str:
+def tokenize(text: str, following: str = "\n") -> str:
     """The tokens of one caption, separated by spaces.
 
-    `following` is the next line of the same text, if there is one: like the reference, the
-    tokeniser looks there when a line ends in "b." or "fig.".
+    `following` is what comes after it, a line end and more: like the reference, the tokeniser
+    looks at the next line when this one ends in "b." or "fig.".
     """
-    line = _LINE_ENDS.sub(" ", text).rstrip(" ")
+    line = _LINE_ENDS.sub(" ", text)
     if (
         not line.isascii()
-        or -1 < line.find(".") < line.rfind(" ")
+        or -1 < line.find(".") < line.rstrip(" ").rfind(" ")
         or _ENTANGLED.search(line)
-        or (following and _LOOKS_ON.search(line))
+        or (following != "\n" and (not following or _LOOKS_ON.search(line)))
     ):
         return " ".join(_lex_line(line, following))
     tokens: list[str] = []
@@ -62,9 +63,10 @@ def tokenize(text: str, following: str = "") -> str:
 def tokenize_lines(lines: Iterable[str]) -> list[str]:
     """The tokens of each caption of a corpus, each seen before the next as in the reference."""
     texts = list(lines)
-    return [
-        tokenize(text, following) for text, following in zip(texts, [*texts[1:], ""], strict=True)
-    ]
+    following = [*[f"\n{text}\n" for text in texts[1:]], ""]
+    if len(texts) > 1:
+        following[-2] = f"\n{texts[-1]}"  # after the last line the file ends
+    return [tokenize(text, after) for text, after in zip(texts, following, strict=False)]
 
 
 def _piece(piece: str) -> tuple[str, ...]:
@@ -73,10 +75,11 @@ def _piece(piece: str) -> tuple[str, ...]:
         lower = piece.lower()
         tokens: tuple[str, ...] = _CUTS.get(lower) or (lower,)
     else:
-        tokens = tuple(_lex_line(piece, ""))
-    if len(_PIECES) >= _MOST_PIECES:
-        _PIECES.clear()
-    _PIECES[piece] = tokens
+        tokens = tuple(_lex_line(piece, "\n"))
+    if len(piece) <= _LONGEST_PIECE:
+        if len(_PIECES) >= _MOST_PIECES:
+            _PIECES.clear()
+        _PIECES[piece] = tokens
     return tokens
 
 
@@ -89,7 +92,7 @@ def _lex_line(line: str, following: str) -> list[str]:
         line = "".join(
             chr(int.from_bytes(units[i : i + 2], "little")) for i in range(0, len(units), 2)
         )
-    tokens = " ".join(_lex(line, "\n" + _LINE_ENDS.sub(" ", following[:200])))
+    tokens = " ".join(_lex(line, _LINE_ENDS.sub("\n", following[:200])))
     if astral:
         tokens = tokens.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     # The evaluation strips the line and splits it at spaces only: a token may hold other blanks.
