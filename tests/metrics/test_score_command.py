@@ -157,6 +157,14 @@ def test_errors_say_where(files, name):
         run(files / name, files / "mapping.json")
 
 
+def test_a_mistake_is_one_line_and_exit_code_2(files, run_cli):
+    (files / "stranger.json").write_text('[{"image_id": 77, "caption": "a"}]')
+    result = run_cli("score", files / "stranger.json", files / "mapping.json", "--json")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr == "sightline: item '77' has a hypothesis but no references\n"
+
+
 def test_reference_files_of_different_length_are_an_error(files):
     (files / "short.txt").write_text("a\nb\n")
     with pytest.raises(UserError, match=r"short\.txt: ends after line 2"):
