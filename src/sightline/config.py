@@ -78,6 +78,28 @@ class DecoderConfig:
 
 
 @dataclass(frozen=True)
+class ImageEncoderConfig:
+    """A convolutional network that reads pictures (`nn/image_encoders.py`)."""
+
+    name: str = "efficientnet_lite2"
+    weights: str = "default"  # a file, package:NAME, hub:NAME; default is the published ones
+    stride: int | None = None  # 16 or 32: which map; None is the network's own
+    size: int | None = None  # pixels
+    mode: Literal["crop", "squeeze"] | None = None
+    learning: Literal["frozen", "tuned", "scratch"] = "frozen"
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """The beam search that evaluates and describes, unless told otherwise."""
+
+    beam: int = 5
+    max_length: int = 30
+    min_length: int = 0
+    length_penalty: float = 0.0
+
+
+@dataclass(frozen=True)
 class RecurrentConfig:
     """A recurrent encoder of a sequence."""
 

@@ -1,4 +1,4 @@
-"""Encoders of sequences: text (or frames) in, context set out."""
+"""Encoders: token ids, or vectors that a picture encoder made, in; context set out."""
 
 from __future__ import annotations
 
@@ -48,6 +48,13 @@ class TextEncoder(nn.Module):
         if self.config.summary:
             return ContextSet(last[:, None], torch.ones_like(mask[:, :1]))
         return ContextSet(hidden * mask[..., None], mask)
+
+
+class FeatureEncoder(nn.Module):
+    """Annotation vectors that were computed before, (B, M, D), as a context set."""
+
+    def forward(self, features: Tensor) -> ContextSet:
+        return ContextSet(features, features.new_ones(features.shape[:2], dtype=torch.bool))
 
 
 def reverse(sequence: Tensor, lengths: Tensor) -> Tensor:

@@ -35,6 +35,12 @@ TASKS = {
         trainer="LanguageModelTask",
         model="LanguageModel",
     ),
+    "caption": TaskNames(
+        "sightline.tasks.caption",
+        recipe="CaptionRecipe",
+        trainer="CaptionTask",
+        model="Captioner",
+    ),
 }
 
 
