@@ -74,6 +74,15 @@ def test_a_line_is_read_before_the_next_one():
     assert tokenize_lines([]) == []
 
 
+@given(st.lists(st.text(alphabet="<a b='\">.:(A1 \n", max_size=20), max_size=5))
+@settings(deadline=None)
+def test_no_token_reaches_into_the_next_line(lines):
+    tokenized = tokenize_lines(lines)
+    assert len(tokenized) == len(lines)
+    assert not any("\n" in line for line in tokenized)
+    assert tokenize_lines(['<a b="c', 'd">']) == ["< a b = c", "d >"]
+
+
 @given(st.text(max_size=60))
 @settings(max_examples=400, deadline=None)
 def test_any_text_gives_clean_tokens(text):

@@ -98,30 +98,36 @@ NAMES: dict[str, str | Ranges] = {
     "DATE": r"{DIGIT}{1,2}[-/]{DIGIT}{1,2}[-/]{DIGIT}{2,4}",
     "SMALL_NUMBER": r"[\u207A\u207B\u208A\u208B]?([\u2070\u00B9\u00B2\u00B3\u2074-\u2079]+"
     r"|[\u2080-\u2089]+)",
-    "FRACTION": r"({DIGIT}{1,4}[- \u00A0])?{DIGIT}{1,4}(\\?/|\u2044){DIGIT}{1,4}",
-    "PHONE": r"(\([0-9]{2,3}\)[ \u00A0]?|(\+\+?)?([0-9]{2,4}[- \u00A0])?[0-9]{2,4}[- \u00A0])"
-    r"[0-9]{3,4}[- \u00A0]?[0-9]{3,5}|((\+\+?)?[0-9]{2,4}\.)?[0-9]{2,4}\.[0-9]{3,4}\.[0-9]{3,5}",
+    "FRACTION": r"({DIGIT}{1,4}{GAP})?{DIGIT}{1,4}(\\?/|\u2044){DIGIT}{1,4}",
+    "GAP": r"[- \u00A0]",
+    "PREFIX": r"\([0-9]{2,3}\)[ \u00A0]?|(\+{1,2})?([0-9]{2,4}{GAP}){1,2}",
+    "PHONE": r"{PREFIX}[0-9]{3,4}{GAP}?[0-9]{3,5}"
+    r"|((\+{1,2})?[0-9]{2,4}\.)?[0-9]{2,4}\.[0-9]{3,4}\.[0-9]{3,5}",
     "CURRENCY": r"[\u00A2-\u00A5\u0080\u20A0\u20AC\u060B\u0E3F\u20A4\uFFE0\uFFE1\uFFE5\uFFE6]",
     # Markup, addresses, file names, handles
     "XNAME": r"[A-Za-z][A-Za-z0-9_:.\-]*",
-    "TAG": r"<([!?][A-Za-z\-][^>\r\n]*|{XNAME}(\ +{XNAME}(\ *=\ *('[^']*'|\"[^\"]*\"))?)*\ */?"
-    r"|/{XNAME})\ *>",
-    "URL": r"https?://[^ \t\n\f\r\"<>|(){}]+[^ \t\n\f\r\"<>|.!?(){},\-]",
+    # Quoted values stay on their line; the original's may go on, and its lines get out of step.
+    "VALUE": r"'[^'\n]*'|\"[^\"\n]*\"",
+    "TAG": r"<([!?][A-Za-z\-][^>\r\n]*|{XNAME}(\ +{XNAME}(\ *=\ *{VALUE})?)*\ */?|/{XNAME})\ *>",
+    "URL_END": r"[^ \t\n\f\r\"<>|.!?(){},\-]",
+    "PATH": r"[^ \t\n\f\r\"<>|()]+{URL_END}",
+    "URL": r"https?://[^ \t\n\f\r\"<>|(){}]+{URL_END}",
     # The range ,-_ is a slip of the original (upper case and digits end a host name), kept.
     "HOST": r"(www\.([^ \t\n\f\r\"<>|.!?(){},]+\.)+[a-zA-Z]{2,4}"
-    r"|([^ \t\n\f\r\"`'<>|.!?(){},-_$]+\.)+(com|net|org|edu))"
-    r"(/[^ \t\n\f\r\"<>|()]+[^ \t\n\f\r\"<>|.!?(){},\-])?",
-    "EMAIL": r"(&lt;|<)?[a-zA-Z0-9][^ \t\n\f\r\"<>|(){}\u00A0]*@"
-    r"([^ \t\n\f\r\"<>|(){}.\u00A0]+\.)*[^ \t\n\f\r\"<>|(){}.\u00A0]+(&gt;|>)?",
+    r"|([^ \t\n\f\r\"`'<>|.!?(){},-_$]+\.)+(com|net|org|edu))(/{PATH})?",
+    "DOMAIN": r"[^ \t\n\f\r\"<>|(){}.\u00A0]+",
+    "EMAIL": r"(&lt;|<)?[a-zA-Z0-9][^ \t\n\f\r\"<>|(){}\u00A0]*@({DOMAIN}\.)*{DOMAIN}(&gt;|>)?",
     "HANDLE": "@[a-zA-Z_][a-zA-Z_0-9]*|#{PART}+",
     "FILE": r"({PART}|{DIGIT})+(\.({PART}|{DIGIT})+)*\.(bat|bmp|c|class|cgi|cpp|dll|doc|docx|exe"
     r"|gif|gz|h|htm|html|jar|java|jpeg|jpg|mov|mp3|pdf|php|pl|png|ppt|ps|py|sql|tar|txt|wav|x|xml"
     r"|zip)",
     # Compounds: d'Avignon-style and hyphenated things, AT&T, and/or
-    "THING": "([dDoOlL]{TICK}{ALNUM})?{ALNUM}+({HYPHEN}([dDoOlL]{TICK}{ALNUM})?{ALNUM}+)*",
+    "PIECE": "([dDoOlL]{TICK}{ALNUM})?{ALNUM}+",
+    "THING": "{PIECE}({HYPHEN}{PIECE})*",
     "HYPHENATED": r"[A-Za-z0-9][A-Za-z0-9.,\u00AD]*(-([A-Za-z0-9\u00AD]+|{DOTTED}\.))+",
     "FIRM": "[A-Z]+(([+&]|&amp;)[A-Z]+)+",
-    "EITHER_OR": r"[A-Za-z0-9]+(-[A-Za-z]+){0,2}(\\?/[A-Za-z0-9]+(-[A-Za-z]+){0,2}){1,2}",
+    "SIDE": "[A-Za-z0-9]+(-[A-Za-z]+){0,2}",
+    "EITHER_OR": r"{SIDE}(\\?/{SIDE}){1,2}",
     # Abbreviations. Letters in brackets are case-sensitive: Miss. is a state, miss. is not.
     "US": r"(Canada|Sino|Korean|EU|Japan|non)-U\.S|U\.S\.-(U\.K|U\.S\.S\.R)",
     "DOTTED": r"[A-Za-z](\.[A-Za-z])+|{US}",
@@ -151,7 +157,7 @@ NAMES: dict[str, str | Ranges] = {
     "SPECIAL": r"-(RRB|LRB|RCB|LCB|RSB|LSB)-|C\.D\.s|pro-|anti-|S(&|&amp;)P-500|S(&|&amp;)Ls"
     "|Cap{APOS}n|c{APOS}est",
     "SMILEY": r"[<>]?[:;=][\-o*']?[()DPdpO\\{@|\[\]]",
-    "KAOMOJI": r"[\^x=~<>]\.\[\^x=[^<]*<>\]|[\-\^x=~<>']_[\-\^x=~<>']"
+    "KAOMOJI": r"[\^x=~<>]\.\[\^x=[^<\n]*<>\]|[\-\^x=~<>']_[\-\^x=~<>']"
     r"|\([\-\^x=~<>'][_.]?[\-\^x=~<>']\)|\([\^x=~<>']-[\^x=~<>'`]\)",
     "MIDDLE": r"[,;:\u3001]",
     "DOTS": r"\.{3,5}|(\.[ \u00A0]){2,4}\.|[\u0085\u2026]",
