@@ -18,12 +18,17 @@ def evaluate(
     import json
 
     from sightline.commands import load_for
+    from sightline.errors import DataError
     from sightline.media.text import read_text
     from sightline.tasks.language_model import split_text
 
     language_model = load_for(model, "language_model")
     recipe = language_model.recipe
-    content = split_text(recipe)[1] if text is None else read_text(text)
+    try:
+        content = split_text(recipe)[1] if text is None else read_text(text)
+    except DataError as error:
+        hint = "; --text FILE scores another" if text is None else ""
+        raise DataError(f"{error}{hint}") from None
     metrics = language_model.evaluate(content)
     if as_json:
         typer.echo(json.dumps(metrics))

@@ -16,20 +16,22 @@ def recipes(
 
     from sightline.config import top_level
 
-    lines = {
-        path.stem: top_level(path, "description") or "" for path in sorted(SHIPPED.glob("*.yaml"))
-    }
+    lines = {name: top_level(SHIPPED / f"{name}.yaml", "description") or "" for name in names()}
     if as_json:
         typer.echo(json.dumps(lines, indent=1))
         return
-    width = max(map(len, lines))
+    width = max(map(len, lines), default=0)
     for name, description in lines.items():
         typer.echo(f"{name:<{width}}  {description}")
 
 
+def names() -> list[str]:
+    """The recipes that come with this install."""
+    return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+
+
 def find_recipe(recipe: Path) -> Path:
     """A recipe's file: a path, or the name of one that ships."""
-    shipped = SHIPPED / f"{recipe.name}.yaml"
-    if not recipe.exists() and len(recipe.parts) == 1 and shipped.exists():
-        return shipped
+    if str(recipe) in names() and not recipe.is_file():  # a run's folder may bear its name
+        return SHIPPED / f"{recipe}.yaml"
     return recipe

@@ -18,7 +18,7 @@ def sample(
         float, typer.Option(min=0, max=1, help="Only the likeliest tokens that hold this mass.")
     ] = 1.0,
     samples: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
-    seed: Annotated[int, typer.Option(help="The same seed writes the same text.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed writes the same text.")] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object per text and line.")
     ] = False,

@@ -26,20 +26,16 @@ def train(
     path = find_recipe(recipe)
     settings = read_recipe(path, overrides or [])
     try:
+        task = build_task(settings)  # before torch is imported: a bad file is told at once
         from sightline.training.loop import train as run_training
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         from sightline.errors import UserError
 
         raise UserError(f"training needs {error.name}: pip install 'sightline[train]'") from None
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    folder = out or Path("runs") / path.stem
-    outcome = run_training(build_task(settings), folder, resume=resume, console=console)
-    best = outcome.run.best()
-    console.print(
-        f"{outcome.reason} at step {outcome.progress.step}; best: {best}", highlight=False
-    )
+    outcome = run_training(task, out or Path("runs") / path.stem, resume=resume)
+    best, newest = outcome.run.best(), outcome.run.newest()
+    kept = f"; best: {best}" if best else ""
+    typer.echo(f"{outcome.reason} at step {outcome.progress.step}{kept}", err=True)
     if outcome.reason == "interrupted":
-        console.print(f"go on with the same command and --resume (--out {folder})", highlight=False)
+        typer.echo(f"saved {newest}; go on with the same command and --resume", err=True)
         raise typer.Exit(130)

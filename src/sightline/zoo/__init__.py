@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from sightline.errors import CheckpointError
@@ -15,24 +16,26 @@ def names() -> list[str]:
 
 
 def find(model: Path | str) -> Path:
-    """The folder that holds the weights: of a run (its best), a checkpoint, or a zoo model."""
+    """The folder that holds the weights: of a run (its best, or newest), a checkpoint, the zoo."""
     path = Path(model)
-    if not path.exists():
+    if not os.path.exists(path):  # unlike Path.exists, also false for a name too long
         if str(model) in names():
             return FOLDER / str(model)
         known = ", ".join(names()) or "none yet"
         raise CheckpointError(f"no model at {path}, and the zoo has none of that name ({known})")
     if (path / "config.yaml").is_file():
         return path
-    for found in (_best(path), *sorted(path.glob("checkpoints/step-*"), reverse=True)):
-        if found is not None and (found / "config.yaml").is_file():
-            return found
-    raise CheckpointError(f"{path} holds no model; give the folder of a run or of a checkpoint")
+    best, found = _best(path), sorted(path.glob("checkpoints/step-*"))
+    if best is not None and best not in found:  # another would not be the model that is meant
+        raise CheckpointError(f"{best} is gone, the best of {path}; give another checkpoint of it")
+    if not found:
+        raise CheckpointError(f"{path} holds no model; give the folder of a run or of a checkpoint")
+    return best or found[-1]
 
 
 def _best(run: Path) -> Path | None:
     try:
-        name = (run / "best").read_text(encoding="utf-8").strip()
+        name = (run / "best").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return None
     return run / "checkpoints" / Path(name).name  # a name only: it cannot point elsewhere
