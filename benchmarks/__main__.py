@@ -2,7 +2,7 @@
 
 import runpy
 
-BENCHMARKS = ["startup", "lstm"]
+BENCHMARKS = ["startup", "lstm", "metrics", "human_judgements"]
 
 for name in BENCHMARKS:
     print(f"\n── benchmarks.{name} " + "─" * 60, flush=True)
