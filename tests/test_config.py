@@ -25,13 +25,13 @@ from sightline.config import (
     RecurrentConfig,
     ScheduleConfig,
     TrainingConfig,
-    key_paths,
     parse_file,
     parse_text,
     to_yaml,
     top_level,
 )
 from sightline.errors import ConfigError
+from sightline.recipe_reader import key_paths
 from sightline.tasks import read_recipe
 
 RECIPES = sorted((Path(config.__file__).parent / "recipes").glob("*.yaml"))
