@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -105,6 +106,23 @@ class Description:
     attention: NDArray[np.float32] | None = None  # (T, M)
     layout: Layout | None = None
     alternatives: tuple[Description, ...] = field(default=())
+
+    def figure(
+        self,
+        path: Path | str,
+        picture: Array | Path | str | None = None,
+        *,
+        visible_box: tuple[float, float, float, float] | None = None,
+    ) -> None:
+        """Draw where each word looked: over the picture, the words or the time that it describes.
+
+        `picture` (a file or (H, W, 3) bytes) is needed for attention over one; `visible_box` is
+        the part of it that the encoder saw, if not the whole. PNG, JPEG and SVG; over pictures
+        also GIF and WebP, which move.
+        """
+        from sightline.figures import draw
+
+        draw(self, path, picture, visible_box=visible_box)
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary that `json.dumps` takes as it is."""

@@ -1,4 +1,4 @@
-"""Figures: text shaded by surprise, training curves."""
+"""A text as a picture, each token shaded by how unexpected it was."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sightline.errors import UserError
+from sightline.figures.files import write
 from sightline.types import Description
 
 if TYPE_CHECKING:
@@ -43,74 +43,7 @@ def draw_surprise(description: Description, path: Path | str, columns: int = 72)
     draw.text(
         (size[0] - margin, y + 3), f"mean {mean:.2f} nats", fill=FAINT, font=small, anchor="ra"
     )
-    _save(picture, path)
-
-
-def draw_curves(runs: Sequence[Path], path: Path | str, metric: str = "loss") -> None:
-    """Training loss (thin) and held-out `metric` (thick, its best marked) of runs, by minutes."""
-    plt = _matplotlib()
-    from sightline.training.journal import read_log
-
-    figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    for number, run in enumerate(runs):
-        log = run / "log.jsonl"
-        if not log.is_file():
-            raise UserError(f"{run} has no log.jsonl; give the folder of a run")
-        events = read_log(log)
-        held_out = [e for e in events if e["kind"] == "evaluation" and metric in e]
-        if not held_out:
-            raise UserError(f"{log} has no evaluation of {metric} yet")
-        colour = f"C{number}"
-        minutes = [e["training_seconds"] / 60 for e in held_out]
-        values = [e[metric] for e in held_out]
-        best = min(held_out, key=lambda e: e[metric])
-        label = f"{run.name}: {best[metric]:.3f}"
-        axes.plot(minutes, values, color=colour, linewidth=2, label=label)
-        axes.plot(best["training_seconds"] / 60, best[metric], "o", color=colour)
-        train = [e for e in events if e["kind"] == "train" and metric in e]
-        if train:
-            scale = minutes[-1] / held_out[-1]["step"]
-            x, y = [e["step"] * scale for e in train], [e[metric] for e in train]
-            axes.plot(x, y, color=colour, linewidth=0.7, alpha=0.5)
-    axes.set_ylim(*_limits([line.get_ydata() for line in axes.lines]))
-    axes.set_xlabel("minutes of training")
-    axes.set_ylabel(metric)
-    axes.legend(title="held out (thick), training (thin)", frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
-    _save(figure, path)
-    plt.close(figure)
-
-
-def _limits(curves: list[Sequence[float]]) -> tuple[float, float]:
-    """From the lowest point to where the highest curve is after its first tenth."""
-    lowest = min(min(curve) for curve in curves)
-    highest = max(max(curve[len(curve) // 10 :]) for curve in curves)
-    return lowest - 0.05 * (highest - lowest), highest + 0.05 * (highest - lowest)
-
-
-def _save(figure: Any, path: Path | str) -> None:
-    """Write a Pillow picture or a matplotlib figure."""
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if hasattr(figure, "savefig"):
-            figure.savefig(path, dpi=140)
-        else:
-            figure.save(path)
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"cannot write the figure {path}: {error}") from None
-
-
-def _matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise UserError("this figure needs matplotlib: pip install 'sightline[train]'") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot
+    write(path, picture.save)
 
 
 def _font(size: int) -> FreeTypeFont | ImageFont:

@@ -1,0 +1,18 @@
+"""Figures: where each word looked, alignments, text shaded by surprise, training curves."""
+
+from sightline.figures.alignment import draw_alignment
+from sightline.figures.animation import animate_attention
+from sightline.figures.attention import compare_attention, draw_attention
+from sightline.figures.curves import draw_curves
+from sightline.figures.draw import draw
+from sightline.figures.surprise import draw_surprise
+
+__all__ = [
+    "animate_attention",
+    "compare_attention",
+    "draw",
+    "draw_alignment",
+    "draw_attention",
+    "draw_curves",
+    "draw_surprise",
+]

@@ -1,0 +1,175 @@
+"""Attention over a picture as an animation: the caption grows, the light moves with it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from sightline.errors import UserError
+from sightline.figures.files import suffix_of, write
+from sightline.figures.fonts import Lettering, clean
+from sightline.figures.looks import (
+    Box,
+    PictureSource,
+    light,
+    looks_of,
+    read_picture,
+    resized,
+    smooth_maps,
+)
+from sightline.types import Description
+
+SUFFIXES = (".gif", ".webp")
+GROUND, BRIGHT, QUIET = (20, 20, 23), (255, 255, 255), (152, 153, 162)
+SIZE, LINE, MARGIN = 22, 32, 20
+LEAST_WIDTH = 300  # room for the caption under slim pictures
+FIRST, HOLD, LAST, MOVE = 900, 420, 2200, 45  # milliseconds of a frame, by what it shows
+
+
+def animate_attention(
+    picture: PictureSource,
+    description: Description,
+    path: Path | str,
+    *,
+    visible_box: Box | None = None,
+    side: int = 360,
+    steps: int = 4,
+) -> None:
+    """Write an animation, .gif or .webp: word by word, `steps` frames from one to the next.
+
+    The longer side of the picture is `side` pixels. The picture itself comes first and last.
+    """
+    suffix = suffix_of(path, SUFFIXES)
+    if side < 16 or steps < 1:
+        raise UserError("an animation needs a side of at least 16 pixels and at least 1 step")
+    looks = looks_of(description)
+    assert description.layout is not None  # looks_of has seen to it
+    pixels = read_picture(picture)
+    scale = side / max(pixels.shape[:2])
+    height, width = (max(24, round(scale * length)) for length in pixels.shape[:2])
+    small, box = resized(pixels, visible_box, width, height)
+    words = [clean(look.word) for look in looks]
+    page = _Page(words, width, height)
+    frames, times = [page.frame(small, 0)], [FIRST]
+    shown = small
+    if looks:
+        maps = smooth_maps(np.stack([look.weights for look in looks]), description.layout)
+        for number, lightness in enumerate(maps, start=1):
+            lit = light(small, lightness, box)
+            for view in _between(shown, lit, steps):
+                frames.append(page.frame(view, number))
+                times.append(MOVE)
+            times[-1] = HOLD
+            shown = lit
+        for view in _between(shown, small, steps):
+            frames.append(page.frame(view, len(words), done=True))
+            times.append(MOVE)
+        times[-1] = LAST
+    _save(frames, times, path, suffix)
+
+
+def _between(
+    first: NDArray[np.uint8], second: NDArray[np.uint8], steps: int
+) -> list[NDArray[np.uint8]]:
+    """From the first panel (not shown again) to the second; slow at both ends.
+
+    A panel is linear in its map, so that mixing panels is mixing maps.
+    """
+    mixed = []
+    for step in range(1, steps + 1):
+        part = 0.5 - 0.5 * math.cos(math.pi * step / steps)
+        mixed.append(np.rint(first * (1 - part) + second * part).astype(np.uint8))
+    return mixed
+
+
+class _Page:
+    """A picture above its caption, of which the first words are shown."""
+
+    def __init__(self, words: list[str], width: int, height: int) -> None:
+        self.width = max(width, LEAST_WIDTH) + 2 * MARGIN
+        self.left = (self.width - width) // 2
+        self.top = MARGIN
+        self.letters = Lettering(words)
+        self.words, lines = _place(words, self.width - 2 * MARGIN, self.letters)
+        self.caption_top = self.top + height + 14
+        self.height = self.caption_top + lines * LINE + MARGIN - 8
+
+    def frame(self, pixels: NDArray[np.uint8], count: int, done: bool = False) -> Image.Image:
+        """The first `count` words, the last of them bright, or all of them when it is done."""
+        image = Image.new("RGB", (self.width, self.height), GROUND)
+        image.paste(Image.fromarray(pixels), (self.left, self.top))
+        draw = ImageDraw.Draw(image)
+        for number, (x, line, word) in enumerate(self.words[:count], start=1):
+            colour = BRIGHT if done or number == count else QUIET
+            place = (MARGIN + x, self.caption_top + line * LINE + SIZE)
+            draw.text(place, word, fill=colour, font=self.letters.font(word, SIZE), anchor="ls")
+        return image
+
+
+def _place(
+    words: list[str], width: float, letters: Lettering
+) -> tuple[list[tuple[float, int, str]], int]:
+    """(x, line, word) of each word, and how many lines there are."""
+    placed, x, line = [], 0.0, 0
+    space = letters.width(" ", SIZE)
+    for word in words:
+        if not word:
+            continue
+        length = letters.width(word, SIZE)
+        if x and x + length > width:
+            x, line = 0.0, line + 1
+        placed.append((x, line, word))
+        x += length + space
+    return placed, line + 1
+
+
+def _save(frames: list[Image.Image], times: list[int], path: Path | str, suffix: str) -> None:
+    if suffix == ".webp":
+        write(
+            path,
+            lambda file: frames[0].save(
+                file,
+                "WEBP",
+                save_all=True,
+                append_images=frames[1:],
+                duration=times,
+                loop=0,
+                quality=80,
+                method=4,
+            ),
+        )
+        return
+    # One palette for all frames, and no dithering: colours do not flicker, and the file is small.
+    palette = _palette(frames)
+    flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    write(
+        path,
+        lambda file: flat[0].save(
+            file,
+            "GIF",
+            save_all=True,
+            append_images=flat[1:],
+            duration=times,
+            loop=0,
+            optimize=False,
+            disposal=1,
+        ),
+    )
+
+
+def _palette(frames: list[Image.Image]) -> Image.Image:
+    """256 colours for the whole animation, from a few of its frames one under the other."""
+    chosen = frames[:: max(1, len(frames) // 12)]
+    width, height = frames[0].size
+    strip = Image.new("RGB", (width, height * len(chosen)))
+    for number, frame in enumerate(chosen):
+        strip.paste(frame, (0, number * height))
+    own = [*GROUND, *QUIET, *BRIGHT]  # the page's own colours stay as they are
+    found = strip.quantize(253, Image.Quantize.MEDIANCUT).getpalette() or []
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([*own, *found[: 253 * 3]])
+    return palette

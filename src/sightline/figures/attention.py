@@ -1,0 +1,147 @@
+"""Attention over a picture, one panel per word (Xu et al. §5.4, figures 2 to 5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.errors import UserError
+from sightline.figures.files import suffix_of
+from sightline.figures.fonts import Lettering, clean
+from sightline.figures.looks import (
+    Box,
+    PictureSource,
+    light,
+    looks_of,
+    read_picture,
+    resized,
+    smooth_maps,
+)
+from sightline.figures.sheet import FAINT, SUFFIXES, Picture, Sheet, Text
+from sightline.types import Description
+
+PANEL = 232  # the side of a square panel; others have the same area
+MARGIN, GAP = 36, 14
+WORD, WORD_LINE = 20, 34  # the size of a word above its panel, and the height it takes
+TITLE, TITLE_LINE = 30, 42
+LABEL, LABEL_LINE = 17, 30
+ASPECT = 1.7  # what a sheet's width should be of its height
+SLIMMEST = 1 / 4  # a panel's least side of its greatest; slimmer pictures are widened
+
+
+@dataclass(frozen=True)
+class _Section:
+    """The panels of one description: (word, pixels), the picture itself first, without a word."""
+
+    label: str
+    caption: str
+    panels: tuple[tuple[str, NDArray[np.uint8]], ...]
+
+
+def draw_attention(
+    picture: PictureSource,
+    description: Description,
+    path: Path | str,
+    *,
+    visible_box: Box | None = None,
+    panel: int = PANEL,
+) -> None:
+    """Draw where each word looked, a panel per word after the picture itself: .png, .jpg or .svg.
+
+    `visible_box` is the part of the picture that the encoder saw (`media.image.visible_box`), if
+    it did not see the whole; `panel` is the side of a panel in pixels.
+    """
+    compare_attention(picture, {"": description}, path, visible_box=visible_box, panel=panel)
+
+
+def compare_attention(
+    picture: PictureSource,
+    descriptions: Mapping[str, Description],
+    path: Path | str,
+    *,
+    visible_box: Box | None = None,
+    panel: int = PANEL,
+) -> None:
+    """Draw descriptions of one picture, by the name of their system, one under the other."""
+    suffix_of(path, SUFFIXES)  # before the work is done
+    if not descriptions:
+        raise UserError("there is no description to draw")
+    if panel < 16:
+        raise UserError(f"a panel of {panel} pixels is too small; give at least 16")
+    pixels = read_picture(picture)
+    width, height = panel_size(pixels.shape[1], pixels.shape[0], panel)
+    small, box = resized(pixels, visible_box, width, height)
+    sections = [
+        _section(label, description, small, box) for label, description in descriptions.items()
+    ]
+    _lay_out(sections, width, height).save(path)
+
+
+def panel_size(width: int, height: int, side: int) -> tuple[int, int]:
+    """The picture's proportions with the area of side × side."""
+    aspect = min(1 / SLIMMEST, max(SLIMMEST, width / height))
+    return round(side * math.sqrt(aspect)), round(side / math.sqrt(aspect))
+
+
+def _section(label: str, description: Description, pixels: NDArray[np.uint8], box: Box) -> _Section:
+    looks = looks_of(description)
+    assert description.layout is not None  # looks_of has seen to it
+    panels = [("", pixels)]
+    if looks:
+        maps = smooth_maps(np.stack([look.weights for look in looks]), description.layout)
+        panels += [
+            (clean(look.word), light(pixels, lightness, box))
+            for look, lightness in zip(looks, maps, strict=True)
+        ]
+    return _Section(clean(label), clean(description.text), tuple(panels))
+
+
+def _lay_out(sections: list[_Section], width: int, height: int) -> Sheet:
+    """Panels in rows, each under its word; a section begins a row of its own."""
+    columns = _columns([len(section.panels) for section in sections], width, height)
+    inner = columns * (width + GAP) - GAP
+    letters = Lettering(text for s in sections for text in (s.label, s.caption))
+    pictures, texts = [], []
+    y = MARGIN
+    for number, section in enumerate(sections):
+        y += LABEL_LINE if number else 0  # air between sections
+        if section.label:
+            texts.append(Text(MARGIN, y + LABEL, section.label, LABEL, FAINT))
+            y += LABEL_LINE
+        for line in letters.wrap(section.caption, TITLE, inner):
+            shown, size = letters.fit(line, TITLE, inner, WORD)
+            texts.append(Text(MARGIN, y + TITLE, shown, size))
+            y += TITLE_LINE
+        y += 6
+        for i, (word, pixels) in enumerate(section.panels):
+            x = MARGIN + (i % columns) * (width + GAP)
+            top = y + (i // columns) * (height + WORD_LINE + GAP)
+            shown, size = letters.fit(word, WORD, width, 13)
+            texts.append(Text(x + width / 2, top + WORD + 4, shown, size, anchor="middle"))
+            pictures.append(Picture(x, top + WORD_LINE, pixels))
+        y += math.ceil(len(section.panels) / columns) * (height + WORD_LINE + GAP) - GAP
+    title = " · ".join(section.caption for section in sections)
+    return Sheet(
+        width=inner + 2 * MARGIN,
+        height=y + MARGIN,
+        title=title,
+        pictures=tuple(pictures),
+        texts=tuple(texts),
+    )
+
+
+def _columns(counts: list[int], width: int, height: int) -> int:
+    """How many panels a row takes: a sheet of good proportions with few empty places."""
+
+    def badness(columns: int) -> float:
+        rows = sum(math.ceil(count / columns) for count in counts)
+        aspect = columns * (width + GAP) / (rows * (height + WORD_LINE + GAP))
+        empty = rows * columns - sum(counts)
+        return math.log(aspect / ASPECT) ** 2 + 1.2 * empty / (rows * columns)
+
+    return min(range(1, max(counts) + 1), key=badness)

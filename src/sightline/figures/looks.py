@@ -1,0 +1,177 @@
+"""Where each word looked: a description's tokens as words, and their weights as a smooth map.
+
+Xu et al. §5.4: α is upsampled by 16 and smoothed with a Gaussian, then laid over the picture,
+white where the model looked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from sightline.errors import DataError, UserError
+from sightline.types import Description, Layout
+from sightline.vocab import SPACE, SPECIALS, Kind, Vocabulary
+
+Floats = NDArray[np.float32]
+PictureSource = NDArray[np.uint8] | str | os.PathLike[str]
+Box = tuple[float, float, float, float]  # left, top, right, bottom in the picture's pixels
+
+UPSAMPLE = 16  # pixels of the smooth map per cell of the grid
+SMOOTH = 20 / 224  # the Gaussian's σ as a part of the map's side: the paper's 20 of 224 pixels
+
+# How weight becomes light: pixel · (1 − veil) + 255 · glow, both linear in the weight's lightness.
+DIM = 0.74  # how much of the picture is taken away where it did not look
+GLOW = 0.46  # how much white is laid on where it looked most
+
+
+@dataclass(frozen=True)
+class Look:
+    """A word and where the model looked when it wrote it."""
+
+    word: str
+    weights: Floats  # (M,)
+
+
+def looks_of(description: Description) -> list[Look]:
+    """The words with their attention; pieces of one word share the mean of theirs."""
+    attention, layout = description.attention, description.layout
+    if attention is None or layout is None or layout.kind == "vector":
+        raise UserError(
+            f"{_name(description)} has no attention to draw; "
+            "describe with a model that attends (its recipe names an attention)"
+        )
+    weights = np.asarray(attention, np.float32)
+    if weights.ndim != 2 or len(weights) != len(description.tokens):
+        raise UserError(
+            f"{_name(description)}: attention of shape {weights.shape} does not fit "
+            f"{len(description.tokens)} tokens; it needs one row per token"
+        )
+    positions = positions_of(layout)
+    if weights.shape[1] != positions:
+        raise UserError(
+            f"{_name(description)}: attention over {weights.shape[1]} positions does not fit its "
+            f"layout ({layout.kind}) of {positions}"
+        )
+    if not np.isfinite(weights).all():
+        raise UserError(f"{_name(description)}: its attention has values that are not numbers")
+    return [Look(word, weights[a:b].mean(axis=0)) for word, a, b in _words(description.tokens)]
+
+
+def positions_of(layout: Layout) -> int:
+    """How many positions (M) the layout tells of."""
+    if layout.kind == "grid":
+        return int(np.prod(layout.shape))
+    return max(len(layout.times), len(layout.labels), len(layout.coordinates))
+
+
+def _name(description: Description) -> str:
+    text = description.text if len(description.text) <= 60 else description.text[:59] + "…"
+    return f"the description {text!r}"
+
+
+def _words(tokens: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Words with their tokens [start, stop); <pad>, <begin> and <end> are no words."""
+    kind: Kind = "word"
+    if any(SPACE in token for token in tokens):
+        kind = "bpe"
+    elif " " in tokens:
+        kind = "char"
+    others = dict.fromkeys(token for token in tokens if token not in SPECIALS)
+    vocabulary = Vocabulary(kind, (*SPECIALS, *others))
+    ids = [vocabulary.ids[token] for token in tokens]
+    return [(vocabulary.decode(ids[a:b]), a, b) for a, b in vocabulary.word_spans(ids)]
+
+
+# ---------------------------------------------------------------- weights → smooth maps
+
+
+def smooth_maps(weights: Floats, layout: Layout) -> Floats:
+    """Weights (T, M) over a grid as smooth maps (T, 16 rows, 16 columns) of lightness in [0, 1].
+
+    As in the paper the least weight is black and the greatest is white; but the least is never
+    taken above half the even weight 1/M, nor the greatest below twice, so that a model which
+    looked everywhere alike is drawn grey and not as a landscape of rounding errors.
+    """
+    if layout.kind != "grid" or len(layout.shape) != 2:
+        raise UserError(f"attention over {layout.kind} cannot be laid over a picture")
+    rows, columns = layout.shape
+    cells = weights.reshape(-1, rows, columns)
+    maps = _spread(rows) @ cells @ _spread(columns).T  # (T, 16 rows, 16 columns)
+    even = 1.0 / (rows * columns)
+    low = np.minimum(maps.min(axis=(1, 2), keepdims=True), 0.5 * even)
+    high = np.maximum(maps.max(axis=(1, 2), keepdims=True), 2.0 * even)
+    return np.asarray(np.clip((maps - low) / (high - low), 0, 1), np.float32)
+
+
+def _spread(cells: int) -> Floats:
+    """(16 N, N): bicubic upsampling and then the Gaussian, as one matrix along one side."""
+    unit = Image.fromarray(np.eye(cells, dtype=np.float32))
+    size = cells * UPSAMPLE
+    up = np.asarray(unit.resize((cells, size), Image.Resampling.BICUBIC), np.float64)
+    place = np.arange(size)
+    blur = np.exp(-0.5 * ((place[:, None] - place) / (SMOOTH * size)) ** 2)
+    blur /= blur.sum(axis=1, keepdims=True)  # at the rim only what is inside counts
+    return np.asarray(blur @ up, np.float32)
+
+
+# ---------------------------------------------------------------- maps → light on a picture
+
+
+def read_picture(picture: PictureSource) -> NDArray[np.uint8]:
+    if not isinstance(picture, np.ndarray):
+        from sightline.media.image import read_image
+
+        return read_image(Path(picture))
+    if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8 or not picture.size:
+        raise DataError(
+            f"a picture must be (H, W, 3) of uint8, not {picture.shape} {picture.dtype}"
+        )
+    return picture
+
+
+def resized(
+    picture: NDArray[np.uint8], box: Box | None, width: int, height: int
+) -> tuple[NDArray[np.uint8], Box]:
+    """The picture at a panel's size, and the part that the model saw in the panel's pixels."""
+    old_height, old_width = picture.shape[:2]
+    left, top, right, bottom = box or (0.0, 0.0, float(old_width), float(old_height))
+    if not (0 <= left < right <= old_width and 0 <= top < bottom <= old_height):
+        raise UserError(
+            f"the visible box {box} is not inside a picture of {old_width} x {old_height} pixels"
+        )
+    small = Image.fromarray(picture).resize((width, height), Image.Resampling.LANCZOS)
+    across, down = width / old_width, height / old_height
+    return np.asarray(small), (left * across, top * down, right * across, bottom * down)
+
+
+def light(pixels: NDArray[np.uint8], lightness: Floats, box: Box) -> NDArray[np.uint8]:
+    """The panel (h, w, 3) dimmed, and bright where the map (16 r, 16 c) over `box` is.
+
+    Outside the box the model saw nothing; there the light at its edge fades within a few pixels,
+    as the Gaussian of a map without an edge would.
+    """
+    height, width = pixels.shape[:2]
+    left, top = min(round(box[0]), width - 1), min(round(box[1]), height - 1)
+    right, bottom = max(left + 1, round(box[2])), max(top + 1, round(box[3]))
+    seen = Image.fromarray(lightness).resize((right - left, bottom - top), Image.Resampling.BICUBIC)
+    around = ((top, height - bottom), (left, width - right))
+    whole = np.clip(np.pad(np.asarray(seen), around, mode="edge"), 0, 1)
+    sigma = 0.4 * SMOOTH * min(right - left, bottom - top)
+    fade = _fade(height, top, bottom, sigma)[:, None] * _fade(width, left, right, sigma)
+    part = (whole * fade)[..., None]  # (h, w, 1)
+    veil = DIM + (GLOW - DIM) * part
+    return np.asarray(np.rint(pixels * (1 - veil) + 255 * GLOW * part), np.uint8)
+
+
+def _fade(length: int, start: int, stop: int, sigma: float) -> Floats:
+    """1 in [start, stop), and outside falling with the distance."""
+    place = np.arange(length, dtype=np.float32)
+    outside = np.maximum(np.maximum(start - place, place - (stop - 1)), 0)
+    return np.exp(-0.5 * (outside / max(sigma, 1e-6)) ** 2)

@@ -1,0 +1,163 @@
+"""A sheet of paper with pictures, texts and lines at their places, written as PNG, JPEG or SVG."""
+
+from __future__ import annotations
+
+import base64
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from sightline.figures.files import suffix_of, write
+from sightline.figures.fonts import Lettering, clean
+
+Colour = tuple[int, int, int]
+INK, FAINT, RULE, PAPER = (27, 28, 33), (110, 112, 122), (214, 215, 221), (255, 255, 255)
+SUFFIXES = (".png", ".svg", ".jpg", ".jpeg")
+FAMILY = "'Helvetica Neue', Helvetica, Arial, 'Noto Sans', 'Noto Sans CJK SC', sans-serif"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Pixels (h, w, 3) with their left top corner; `exact` ones are never stored as JPEG."""
+
+    x: int
+    y: int
+    pixels: NDArray[np.uint8]
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Text:
+    """A line of text, (x, y) on its base line; `angle` turns it about that point, upwards."""
+
+    x: float
+    y: float
+    text: str
+    size: int
+    colour: Colour = INK
+    anchor: Literal["start", "middle", "end"] = "start"
+    angle: int = 0
+
+
+@dataclass(frozen=True)
+class Line:
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+    colour: Colour = RULE
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What is drawn, in order: pictures, then lines, then texts."""
+
+    width: int
+    height: int
+    title: str
+    pictures: tuple[Picture, ...] = ()
+    lines: tuple[Line, ...] = ()
+    texts: tuple[Text, ...] = ()
+
+    def save(self, path: Path | str) -> None:
+        suffix = suffix_of(path, SUFFIXES)
+        if suffix == ".svg":
+            write(path, lambda file: file.write_text(to_svg(self), encoding="utf-8"))
+        elif suffix == ".png":
+            write(path, lambda file: to_image(self).save(file, "PNG"))
+        else:
+            write(path, lambda file: to_image(self).save(file, "JPEG", quality=92, subsampling=0))
+
+
+# ---------------------------------------------------------------- pixels
+
+
+def to_image(sheet: Sheet) -> Image.Image:
+    image = Image.new("RGB", (sheet.width, sheet.height), PAPER)
+    for picture in sheet.pictures:
+        image.paste(Image.fromarray(picture.pixels), (picture.x, picture.y))
+    draw = ImageDraw.Draw(image)
+    for line in sheet.lines:
+        draw.line((line.x0, line.y0, line.x1, line.y1), fill=line.colour, width=1)
+    letters = Lettering(clean(text.text) for text in sheet.texts)
+    for text in sheet.texts:
+        _draw_text(image, draw, text, letters)
+    return image
+
+
+def _draw_text(
+    image: Image.Image, draw: ImageDraw.ImageDraw, text: Text, letters: Lettering
+) -> None:
+    words = clean(text.text)
+    if not words:
+        return
+    font = letters.font(words, text.size)
+    anchor = {"start": "ls", "middle": "ms", "end": "rs"}[text.anchor]
+    if not text.angle:
+        draw.text((text.x, text.y), words, fill=text.colour, font=font, anchor=anchor)
+        return
+    # Turned text: drawn with its base point at the middle of a mask, which is then turned.
+    reach = int(font.getlength(words)) + 2 * text.size
+    mask = Image.new("L", (2 * reach, 2 * reach))
+    ImageDraw.Draw(mask).text((reach, reach), words, fill=255, font=font, anchor=anchor)
+    mask = mask.rotate(text.angle, Image.Resampling.BICUBIC)
+    image.paste(text.colour, (round(text.x) - reach, round(text.y) - reach), mask)
+
+
+# ---------------------------------------------------------------- SVG
+
+
+def to_svg(sheet: Sheet) -> str:
+    """One self-contained file: pictures as data, words as text."""
+    title = clean(sheet.title)
+    parts = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{sheet.width}" height="{sheet.height}" '
+        f'viewBox="0 0 {sheet.width} {sheet.height}" role="img" aria-label={quoteattr(title)} '
+        f"font-family={quoteattr(FAMILY)}>",
+        f"<title>{escape(title)}</title>",
+        f'<rect width="100%" height="100%" fill="{_hex(PAPER)}"/>',
+    ]
+    for picture in sheet.pictures:
+        height, width = picture.pixels.shape[:2]
+        parts.append(
+            f'<image x="{picture.x}" y="{picture.y}" width="{width}" height="{height}" '
+            f'href="{data_uri(picture.pixels, exact=picture.exact)}"/>'
+        )
+    for line in sheet.lines:
+        parts.append(
+            f'<line x1="{line.x0:g}" y1="{line.y0:g}" x2="{line.x1:g}" y2="{line.y1:g}" '
+            f'stroke="{_hex(line.colour)}"/>'
+        )
+    parts += [_svg_text(text) for text in sheet.texts]
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _svg_text(text: Text) -> str:
+    turn = f' transform="rotate({-text.angle} {text.x:g} {text.y:g})"' if text.angle else ""
+    return (
+        f'<text x="{text.x:g}" y="{text.y:g}" font-size="{text.size}" fill="{_hex(text.colour)}" '
+        f'text-anchor="{text.anchor}"{turn}>{escape(clean(text.text))}</text>'
+    )
+
+
+def _hex(colour: Colour) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*colour)
+
+
+def data_uri(pixels: NDArray[np.uint8], *, quality: int = 88, exact: bool = False) -> str:
+    """Pixels as a JPEG (or, if they must be exact, a PNG) inside an address."""
+    store = io.BytesIO()
+    image = Image.fromarray(pixels)
+    if exact:
+        image.save(store, "PNG", optimize=True)
+    else:
+        image.save(store, "JPEG", quality=quality, optimize=True)
+    kind = "png" if exact else "jpeg"
+    return f"data:image/{kind};base64,{base64.b64encode(store.getvalue()).decode('ascii')}"
