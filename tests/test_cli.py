@@ -205,7 +205,7 @@ def test_evaluation_as_json_agrees_with_itself_and_with_training(work: Path, cal
     assert metrics["perplexity"] == pytest.approx(2 ** metrics["bits"])
     in_words = call("evaluate", "run")
     assert f"{metrics['loss']:.4f} nats per character" in in_words.out
-    other = json.loads(call("evaluate", "run", "--json", "--text", "text.txt").out)
+    other = json.loads(call("evaluate", "run", "--json", "--data", "text.txt").out)
     assert other["loss"] != metrics["loss"]
 
 
@@ -254,7 +254,7 @@ def test_a_bad_text_is_refused(content: bytes | str, reason: str, work: Path, ca
         ("steps: 6", "steps: six", "tiny.yaml:9: training.steps: expected a whole number"),
         ("steps: 6", "steps: 6: 7", "tiny.yaml:9: not YAML"),
         ("cell: gru", "cell: grue", "`grue` is not one of rnn, gru, lstm; did you mean `gru`?"),
-        ("task: language_model", "task: sing", "task is sing; it must be one of"),
+        ("task: language_model", "task: sing", "there is no task 'sing'; the tasks are"),
         ("text: text.txt\n", "", "tiny.yaml: needs text; set it there or as text=VALUE"),
     ],
 )
@@ -284,7 +284,7 @@ def test_a_typo_in_a_recipe_is_refused(
         (["sample", "tiny.yaml"], "tiny.yaml holds no model"),
         (["sample", "run", "--prompt", "the Ω"], "the prompt has 'Ω', which is not in the model"),
         (["sample", "run", "--top-p", "0"], "top_p=0"),
-        (["evaluate", "run", "--text", "nope.txt"], "no text file at nope.txt\n"),
+        (["evaluate", "run", "--data", "nope.txt"], "no text file at nope.txt\n"),
         (["evaluate", "nope"], "no model at nope"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
@@ -318,8 +318,8 @@ def test_a_recipe_is_found_though_a_folder_bears_its_name(work: Path, call: Call
 
 def test_evaluating_without_the_training_text_says_what_else_to_do(work: Path, call: Call) -> None:
     (work / "text.txt").rename(work / "moved.txt")
-    refused(call("evaluate", "run"), "no text file at text.txt", "--text FILE scores another")
-    assert call("evaluate", "run", "--text", "moved.txt").code == 0
+    refused(call("evaluate", "run"), "no text file at text.txt", "--data FILE scores another")
+    assert call("evaluate", "run", "--data", "moved.txt").code == 0
 
 
 # ------------------------------------------------------------------------- damaged checkpoints

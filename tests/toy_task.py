@@ -55,6 +55,7 @@ class ToyRecipe:
 
 class ToyTask:
     carries_state = False
+    metrics = ("loss", "exact")
 
     def __init__(self, recipe: ToyRecipe) -> None:
         self.recipe = recipe

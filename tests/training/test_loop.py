@@ -14,7 +14,7 @@ from rich.console import Console
 from safetensors.torch import load_file
 
 from sightline.config import OptimiserConfig, ScheduleConfig, TrainingConfig
-from sightline.errors import TrainingError
+from sightline.errors import TrainingError, UserError
 from sightline.training.checkpoint import Run
 from sightline.training.journal import read_log
 from sightline.training.loop import train
@@ -126,9 +126,9 @@ def test_weights_that_are_kept_are_the_averaged_ones(tmp_path):
 
 
 def test_early_stopping_keeps_the_best(tmp_path):
-    task = toy(steps=200, patience=2, select="made_up")
+    task = toy(steps=200, patience=2, select="exact")
     scores = iter([1.0, 3.0, 2.0, 2.5, 9.0])
-    task.evaluate = lambda model: {"made_up": next(scores)}
+    task.evaluate = lambda model: {"exact": next(scores)}
     outcome = train(task, tmp_path / "run", console=QUIET)
     assert outcome.reason == "stopped early"
     assert outcome.progress.step == 40
@@ -137,15 +137,58 @@ def test_early_stopping_keeps_the_best(tmp_path):
 
 
 def test_less_is_better_for_losses(tmp_path):
-    task = toy(select="perplexity")
+    task = toy(select="loss")
     values = iter([5.0, 3.0, 4.0])
-    task.evaluate = lambda model: {"perplexity": next(values)}
+    task.evaluate = lambda model: {"loss": next(values)}
     assert train(task, tmp_path / "run", console=QUIET).progress.best_step == 20
 
 
 def test_a_metric_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(TrainingError, match=r"training\.select=bleu .* loss, exact"):
         train(toy(select="bleu"), tmp_path / "run", console=QUIET)
+
+
+@pytest.mark.parametrize("device", ["meta", "cuda:99", "nonsense"])
+def test_a_device_that_cannot_be_used_is_refused_and_leaves_no_folder(tmp_path, device):
+    with pytest.raises(TrainingError, match=f"training.device={device} cannot be used here"):
+        train(toy(device=device), tmp_path / "run", console=QUIET)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config.yaml", 'text: "half'),
+        ("config.yaml", None),
+        ("config.yaml", ""),
+        ("training.json", '{"format": 1, "data": ""}'),
+        ("training.json", '{"format": 1, "progress": {"steps": 3}}'),
+        ("vocab.json", '{"kind": "char", "tokens": ["<pad>"], "merges": []}'),
+        ("optimiser.safetensors", "cut"),
+        ("optimiser.safetensors", None),
+    ],
+)
+def test_a_damaged_checkpoint_is_not_resumed_and_not_touched(tmp_path, name, content):
+    task = toy(steps=10)
+    folder = train(task, tmp_path / "run", console=QUIET).run.newest()
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_text(content)
+    before = sorted(path.name for path in folder.iterdir())
+    with pytest.raises(UserError):
+        train(task, tmp_path / "run", resume=True, console=QUIET)
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_a_log_with_rubbish_in_it_does_not_stop_a_resume(tmp_path):
+    task = toy(steps=20)
+    run = train(task, tmp_path / "run", console=QUIET).run
+    good = read_log(run.log)
+    with run.log.open("ab") as file:
+        file.write(b'\xff\x00\n[1]\n{"step": "x"\n{"kind": "tr')
+    assert read_log(run.log) == good
+    train(task, tmp_path / "run", resume=True, console=QUIET)
+    assert read_log(run.log) == good
 
 
 @pytest.mark.parametrize("poison", ["nan", "gradient", "explode"])
@@ -186,9 +229,9 @@ def test_evaluating_more_often_changes_nothing(tmp_path):
 
 
 def test_old_checkpoints_go_but_the_best_stays(tmp_path):
-    task = toy(steps=50, keep=2, select="made_up")
+    task = toy(steps=50, keep=2, select="exact")
     values = iter([1.0, 5.0, 2.0, 3.0, 4.0])
-    task.evaluate = lambda model: {"made_up": next(values)}
+    task.evaluate = lambda model: {"exact": next(values)}
     run = train(task, tmp_path / "run", console=QUIET).run
     names = sorted(path.name for path in run.checkpoints.iterdir())
     assert names == ["step-00000020", "step-00000040", "step-00000050"]

@@ -3,8 +3,8 @@
 from typing import Any
 
 
-def load_for(model: str, task: str) -> Any:
-    """Load a model for a command that works on one task, or say which command does."""
+def load_for(model: str, *tasks: str) -> Any:
+    """Load a model for a command that works on some tasks only."""
     from sightline.errors import UserError
     from sightline.tasks import load_model
 
@@ -12,6 +12,8 @@ def load_for(model: str, task: str) -> Any:
         loaded = load_model(model)
     except ModuleNotFoundError as error:
         raise UserError(f"this model needs {error.name}: pip install 'sightline[train]'") from None
-    if loaded.recipe.task != task:
-        raise UserError(f"{model} is a model for {loaded.recipe.task}, not for {task}")
+    if loaded.recipe.task not in tasks:
+        raise UserError(
+            f"{model} is a model for {loaded.recipe.task}, not for {' or '.join(tasks)}"
+        )
     return loaded

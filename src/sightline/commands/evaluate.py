@@ -1,39 +1,104 @@
 """`sightline evaluate`: a model's metrics on held-out data."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from sightline.tasks.caption import Captioner
+    from sightline.tasks.language_model import LanguageModel
 
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="A run's folder, a checkpoint, or a zoo name.")],
-    text: Annotated[
+    data: Annotated[
         Path | None,
-        typer.Option(help="Score this text; if not given, the held-out part of the training text."),
+        typer.Option(help="A text or a manifest; if not given, the one it was trained with."),
     ] = None,
+    split: Annotated[str, typer.Option(help="Captions: which part of the manifest.")] = "test",
+    beam: Annotated[int | None, typer.Option(min=1, help="Captions: the beam's size.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Print a language model's nats and bits per token and its perplexity."""
+    """Print a model's metrics on data that it was not trained on."""
+    from sightline.commands import load_for
+
+    loaded = load_for(model, "language_model", "caption")
+    if loaded.recipe.task == "caption":
+        _captions(loaded, data, split, beam, as_json)
+    else:
+        _language_model(loaded, data, as_json)
+
+
+def _language_model(model: LanguageModel, data: Path | None, as_json: bool) -> None:
     import json
 
-    from sightline.commands import load_for
     from sightline.errors import DataError
     from sightline.media.text import read_text
     from sightline.tasks.language_model import split_text
 
-    language_model = load_for(model, "language_model")
-    recipe = language_model.recipe
+    recipe = model.recipe
     try:
-        content = split_text(recipe)[1] if text is None else read_text(text)
+        content = split_text(recipe)[1] if data is None else read_text(data)
     except DataError as error:
-        hint = "; --text FILE scores another" if text is None else ""
+        hint = "; --data FILE scores another" if data is None else ""
         raise DataError(f"{error}{hint}") from None
-    metrics = language_model.evaluate(content)
+    metrics = model.evaluate(content)
     if as_json:
         typer.echo(json.dumps(metrics))
         return
     unit = {"char": "character", "word": "word", "bpe": "piece"}[recipe.unit]
-    what = f"held-out part of {recipe.text}" if text is None else str(text)
+    what = f"held-out part of {recipe.text}" if data is None else str(data)
     typer.echo(f"{what}: {metrics['loss']:.4f} nats per {unit}")
     typer.echo(f"{metrics['bits']:.4f} bits per {unit}, perplexity {metrics['perplexity']:.3f}")
+
+
+def _captions(
+    model: Captioner, data: Path | None, split: str, beam: int | None, as_json: bool
+) -> None:
+    import json
+
+    from sightline.data.manifest import read_manifest
+    from sightline.errors import DataError
+    from sightline.metrics import score
+
+    path = data or Path(model.recipe.manifest)
+    examples = [e for e in read_manifest(path, medium="image") if e.split == split]
+    if not examples:
+        raise DataError(f"{path} has no item of split {split!r}")
+    described = model.describe_examples(examples, beam=beam)
+    hypotheses = {e.id: d.text for e, d in zip(examples, described, strict=True)}
+    references = {e.id: e.targets for e in examples}
+    metrics = ["bleu", "bleu_nobp", "meteor", "rouge_l", "cider"]
+    scores = score(hypotheses, references, metrics)
+    if as_json:
+        kept = {key: scores[key] for key in ("corpus", "signatures", "intervals")}
+        typer.echo(json.dumps({**kept, "captions": hypotheses}, ensure_ascii=False))
+    else:
+        _table(model, scores, f"{len(examples)} pictures of {path}, {split}")
+
+
+def _table(model: Captioner, scores: Any, title: str) -> None:
+    """Our scores, and beside them the published ones of the same benchmark (hundredths)."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from sightline.tasks.caption import PUBLISHED
+
+    ours = scores["corpus"]
+    columns = [f"bleu_{n}{end}" for end in ("", "_nobp") for n in (1, 2, 3, 4)]
+    columns += ["meteor", "rouge_l", "cider"]
+    table = Table(title=title)
+    table.add_column("")
+    for column in columns:
+        table.add_column(column.replace("_nobp", " (no bp)").replace("bleu_", "B"), justify="right")
+    table.add_row("this model", *(f"{100 * ours[c]:.1f}" for c in columns))
+    low_high = [scores["intervals"][c] for c in columns]
+    table.add_row("95 %", *(f"{100 * low:.1f}-{100 * high:.1f}" for low, high in low_high))
+    for name, values in PUBLISHED.get(model.recipe.benchmark or "", {}).items():
+        cells = {f"bleu_{n}_nobp": value for n, value in zip((1, 2, 3, 4), values[:4], strict=True)}
+        cells["meteor"] = values[4]
+        table.add_row(name, *(f"{cells[c]}" if c in cells else "" for c in columns))
+    Console(width=130).print(table)

@@ -68,6 +68,7 @@ class Task(Protocol):
     recipe: Any  # the task's Recipe
     vocab: Vocabulary
     fingerprint: str  # of the training data; a resumed run must see the same
+    metrics: tuple[str, ...]  # the names that `evaluate` gives, any of which can choose the best
     carries_state: bool  # the decoder's state goes on from batch to batch (truncated BPTT)
 
     def build_model(self) -> EncoderDecoder: ...
@@ -90,8 +91,8 @@ def read_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
         if override.startswith("task="):
             task = override.removeprefix("task=")
     if task not in TASKS:
-        known = ", ".join(TASKS)
-        raise ConfigError(f"{path}: task is {task or 'missing'}; it must be one of {known}")
+        what = "needs a line `task: NAME`" if task is None else f"there is no task {task!r}"
+        raise ConfigError(f"{path}: {what}; the tasks are {', '.join(TASKS)}")
     names = TASKS[task]
     recipe: Recipe = config.parse_file(path, names.find(names.recipe), overrides)
     return recipe

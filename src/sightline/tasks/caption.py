@@ -17,11 +17,12 @@ from sightline.config import (
     DecoderConfig,
     ImageEncoderConfig,
     LossConfig,
+    Positive,
     SearchConfig,
     TrainingConfig,
 )
 from sightline.data import batching
-from sightline.data.manifest import normalise_caption, read_manifest
+from sightline.data.manifest import Example, normalise_caption, read_manifest
 from sightline.errors import DataError, UserError
 from sightline.media.image import ImageSource, preprocess, read_image, visible_box
 from sightline.steppers import Prefixed, Stepper
@@ -39,6 +40,23 @@ SEARCH_BATCH = 64  # pictures searched at a time
 TRAINING_METRICS = ("bleu", "rouge_l", "cider")  # METEOR is left to `sightline evaluate`
 
 
+# Xu et al. table 1: BLEU-1 to 4 without brevity penalty, METEOR
+PUBLISHED = {
+    "flickr8k": {
+        "Xu et al., soft": (67.0, 44.8, 29.9, 19.5, 18.93),
+        "Xu et al., hard": (67.0, 45.7, 31.4, 21.3, 20.30),
+    },
+    "flickr30k": {
+        "Xu et al., soft": (66.7, 43.4, 28.8, 19.1, 18.49),
+        "Xu et al., hard": (66.9, 43.9, 29.6, 19.9, 18.46),
+    },
+    "coco": {
+        "Xu et al., soft": (70.7, 49.2, 34.4, 24.3, 23.90),
+        "Xu et al., hard": (71.8, 50.4, 35.7, 25.0, 23.04),
+    },
+}
+
+
 @dataclass(frozen=True)
 class CaptionRecipe:
     """The keys of a captioner's recipe."""
@@ -47,10 +65,11 @@ class CaptionRecipe:
     features: str = "features"  # where feature caches are kept
     task: Literal["caption"] = "caption"
     description: str = ""
+    benchmark: Literal["flickr8k", "flickr30k", "coco"] | None = None  # shows the paper's numbers
     encoder: ImageEncoderConfig = field(default_factory=ImageEncoderConfig)
-    vocabulary: int = 10_000
-    min_count: int = 1
-    longest: int = 40  # training captions of more words are left out
+    vocabulary: Positive = 10_000
+    min_count: Positive = 1
+    longest: Positive = 40  # training captions of more words are left out
     batching: BatchingConfig = field(default_factory=BatchingConfig)
     model: DecoderConfig = field(default_factory=DecoderConfig)
     loss: LossConfig = field(default_factory=LossConfig)
@@ -62,6 +81,7 @@ class CaptionTask:
     """Trains a captioner on the manifest that its recipe names."""
 
     carries_state = False
+    metrics = ("loss", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider")
 
     def __init__(self, recipe: CaptionRecipe) -> None:
         from sightline.data.features import extract_features
@@ -231,6 +251,18 @@ class Captioner:
             features = features_of(cache, ids[at : at + SEARCH_BATCH])
             found += self._search(features, cache.layout, beam, 1, "")
         return found
+
+    def describe_examples(
+        self, examples: Sequence[Example], beam: int | None = None
+    ) -> list[Description]:
+        """Descriptions of a manifest's pictures, through the feature cache of the recipe."""
+        from sightline.data.features import extract_features
+        from sightline.nn.image_encoders import build_encoder
+
+        pictures = {e.id: e.media for e in examples if e.media is not None}
+        encoder = build_encoder(**vars(self.recipe.encoder))
+        cache = extract_features(pictures, encoder, self.recipe.features)
+        return self.describe_cached(cache, list(pictures), beam)
 
     def _search(
         self, features: Any, layout: Layout, beam: int | None, n_best: int, prefix: str

@@ -18,6 +18,7 @@ from sightline.config import (
     BatchingConfig,
     DecoderConfig,
     LossConfig,
+    Positive,
     TrainingConfig,
 )
 from sightline.data import batching
@@ -46,13 +47,13 @@ class LanguageModelRecipe:
     held_out: float = 0.1  # this much of the end is kept for evaluation
     held_out_text: str | None = None  # or a file of its own
     unit: Literal["char", "word", "bpe"] = "char"
-    vocabulary: int = 10_000  # at most this many tokens
-    min_count: int = 1
+    vocabulary: Positive = 10_000  # at most this many tokens
+    min_count: Positive = 1
     # stream: one long text, the state carried from batch to batch (truncated BPTT);
     # line: each line is a sequence of its own
     sequence: Literal["stream", "line"] = "stream"
-    streams: int = 64  # stream: parallel readers of the text
-    length: int = 128  # stream: tokens per step, where the gradient is cut
+    streams: Positive = 64  # stream: parallel readers of the text
+    length: Positive = 128  # stream: tokens per step, where the gradient is cut
     batching: BatchingConfig = field(default_factory=BatchingConfig)  # line
     model: DecoderConfig = field(
         default_factory=lambda: DecoderConfig(
@@ -62,11 +63,13 @@ class LanguageModelRecipe:
     loss: LossConfig = field(default_factory=LossConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     sample: str = "\n"  # samples shown in training begin with this
-    sample_length: int = 200
+    sample_length: Positive = 200
 
 
 class LanguageModelTask:
     """Trains a language model on the text that its recipe names."""
+
+    metrics = ("loss", "bits", "perplexity")
 
     def __init__(self, recipe: LanguageModelRecipe) -> None:
         self.recipe = recipe
@@ -151,10 +154,12 @@ class LanguageModel:
         checkpoint.load_weights(model, folder)
         return LanguageModel(recipe, vocab, model.eval())
 
-    def stepper(self, banned: Sequence[int] = (UNKNOWN,)) -> Stepper:
+    def stepper(self, banned: Sequence[int] = (UNKNOWN, END)) -> Stepper:
         from sightline.nn.stepper import TorchStepper
 
         end = END if self.recipe.sequence == "line" else None
+        if end is not None or self.recipe.unit != "char":  # <end> is a line's end, to be written
+            banned = [token for token in banned if token != END]
         return TorchStepper(self.model, self.reader.begin, end, banned)
 
     def sample(

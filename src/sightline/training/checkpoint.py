@@ -68,7 +68,7 @@ class Run:
     def best(self) -> Path | None:
         try:
             name = (self.folder / "best").read_text(encoding="utf-8").strip()
-        except OSError:
+        except (OSError, UnicodeDecodeError):
             return None
         path = self.checkpoints / Path(name).name  # a name only: never points outside the run
         return path if path.is_dir() else None
@@ -153,6 +153,8 @@ def load_training(folder: Path) -> dict[str, Any]:
 
 def load_weights(model: nn.Module, folder: Path) -> None:
     """Fill the model; a missing, unexpected or misshapen tensor is an error that names it."""
+    if (folder / TRAINING).exists():
+        load_training(folder)  # refuses a newer format
     tensors = load_tensors(folder / WEIGHTS)
     wanted = model.state_dict()
     problems = [f"{name} is missing" for name in wanted if name not in tensors]

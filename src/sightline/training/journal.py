@@ -91,13 +91,15 @@ class Journal:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The events of a run; a last line cut short by a crash is left out."""
+    """The events of a run; what is not one, such as a line cut short by a crash, is left out."""
     events = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            events.append(json.loads(line))
+            event = json.loads(line)
         except ValueError:
-            break
+            continue
+        if isinstance(event, dict) and {"kind", "step"} <= event.keys():
+            events.append(event)
     return events
 
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from rich.console import Console
 
 from sightline import config as recipes
-from sightline.errors import TrainingError
+from sightline.errors import CheckpointError, TrainingError
 from sightline.nn.decoder import DecoderState
 from sightline.nn.losses import Loss
 from sightline.nn.model import Batch, EncoderDecoder
@@ -31,6 +30,7 @@ from sightline.training.optimisers import (
     learning_rate_factor,
     set_learning_rate,
 )
+from sightline.vocab import Vocabulary
 
 LOG_EVERY = 20  # steps per line of the log
 # Metrics where less is better; any other is better when greater.
@@ -78,7 +78,6 @@ def train(
         raise TrainingError(
             f"{run.folder} already holds a run; --resume continues it, --out names another folder"
         )
-    run.create()
     return Trainer(task, run, console or Console(stderr=True)).run_all(resume)
 
 
@@ -87,6 +86,8 @@ def pick_device(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
+        if device.type not in ("cpu", "cuda", "mps"):
+            raise RuntimeError("it computes nothing; give auto, cpu, cuda, cuda:1 or mps")
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
@@ -101,6 +102,11 @@ class Trainer:
         self.task = task
         self.run = run
         self.config = task.recipe.training
+        if self.config.select not in task.metrics:
+            raise TrainingError(
+                f"training.select={self.config.select} is not a metric of this task; it has "
+                + ", ".join(task.metrics)
+            )
         torch.manual_seed(self.config.seed)
         self.device = pick_device(self.config.device)
         self.model: EncoderDecoder = task.build_model().to(self.device)
@@ -114,6 +120,7 @@ class Trainer:
     def run_all(self, resume: bool) -> Outcome:
         if resume:
             self.restore()
+        self.run.create()
         self.journal.open(self.progress.step)
         if resume:
             self.journal.say(f"going on from step {self.progress.step} of {self.run.folder}")
@@ -220,11 +227,6 @@ class Trainer:
             self.model.eval()
             metrics = self.task.evaluate(self.model)
             showcase = self.task.showcase(self.model)
-        if select not in metrics:
-            raise TrainingError(
-                f"training.select={select} is not a metric of this task; it has "
-                + ", ".join(metrics)
-            )
         value = -metrics[select] if select in LESS_IS_BETTER else metrics[select]
         is_best = progress.best is None or value > progress.best
         if is_best:
@@ -275,24 +277,32 @@ class Trainer:
         self._check_same(folder, training)
         files.load_weights(self.model, folder)
         tensors = files.load_tensors(folder / files.OPTIMISER)
-        files.restore_optimiser(self.optimiser, tensors)
-        self.average.restore(tensors)
-        self.progress = Progress(**training["progress"])
-        torch.set_rng_state(tensors["random"])
+        try:
+            files.restore_optimiser(self.optimiser, tensors)
+            self.average.restore(tensors)
+            torch.set_rng_state(tensors["random"])
+            self.progress = Progress(**training["progress"])
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise CheckpointError(
+                f"{folder} does not hold the whole state of this training ({error}); "
+                "delete it to go on from the checkpoint before it"
+            ) from None
         carry = [tensors[f"carry.{i}"] for i in range(2) if f"carry.{i}" in tensors]
         if carry:
             self.carry = DecoderState(tuple(part.to(self.device) for part in carry))
 
     def _check_same(self, folder: Path, training: dict[str, Any]) -> None:
-        before = yaml.safe_load((folder / files.CONFIG).read_text(encoding="utf-8"))
-        changed = _differences(before, recipes.to_dict(self.task.recipe))
+        recipe = self.task.recipe
+        before = recipes.to_dict(recipes.parse_file(folder / files.CONFIG, type(recipe)))
+        changed = _differences(before, recipes.to_dict(recipe))
         refused = [key for key in changed if key not in FREE_TO_CHANGE]
         if refused:
             raise TrainingError(
                 f"{folder} was trained with another {', '.join(refused)}; "
                 "resume with the same recipe, or train into another --out"
             )
-        if training["data"] != self.task.fingerprint:
+        vocab = Vocabulary.load(folder / files.VOCAB)
+        if training.get("data") != self.task.fingerprint or vocab != self.task.vocab:
             raise TrainingError(
                 f"{folder} was trained on other data than this; resume with the same files"
             )
