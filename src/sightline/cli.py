@@ -9,7 +9,17 @@ from collections.abc import Callable
 
 import typer
 
-from sightline.commands import curves, evaluate, features, prepare, recipes, sample, score, train
+from sightline.commands import (
+    curves,
+    describe,
+    evaluate,
+    features,
+    prepare,
+    recipes,
+    sample,
+    score,
+    train,
+)
 from sightline.errors import UserError
 
 app = typer.Typer(
@@ -22,6 +32,7 @@ app = typer.Typer(
 )
 
 COMMANDS: dict[str, Callable[..., None]] = {
+    "describe": describe.describe,
     "recipes": recipes.recipes,
     "train": train.train,
     "evaluate": evaluate.evaluate,

@@ -87,18 +87,19 @@ def _table(model: Captioner, scores: Any, title: str) -> None:
 
     from sightline.tasks.caption import PUBLISHED
 
-    ours = scores["corpus"]
-    columns = [f"bleu_{n}{end}" for end in ("", "_nobp") for n in (1, 2, 3, 4)]
-    columns += ["meteor", "rouge_l", "cider"]
+    published = PUBLISHED.get(model.recipe.benchmark or "", {})
     table = Table(title=title)
-    table.add_column("")
-    for column in columns:
-        table.add_column(column.replace("_nobp", " (no bp)").replace("bleu_", "B"), justify="right")
-    table.add_row("this model", *(f"{100 * ours[c]:.1f}" for c in columns))
-    low_high = [scores["intervals"][c] for c in columns]
-    table.add_row("95 %", *(f"{100 * low:.1f}-{100 * high:.1f}" for low, high in low_high))
-    for name, values in PUBLISHED.get(model.recipe.benchmark or "", {}).items():
-        cells = {f"bleu_{n}_nobp": value for n, value in zip((1, 2, 3, 4), values[:4], strict=True)}
-        cells["meteor"] = values[4]
-        table.add_row(name, *(f"{cells[c]}" if c in cells else "" for c in columns))
-    Console(width=130).print(table)
+    table.add_column("hundredths")
+    for name in ("this model", "95 %", *published):
+        table.add_column(name, justify="right")
+    names = [f"bleu_{n}{end}" for end in ("", "_nobp") for n in (1, 2, 3, 4)]
+    for name in (*names, "meteor", "rouge_l", "cider"):
+        low, high = scores["intervals"][name]
+        paper = [values.get(name) for values in published.values()]
+        table.add_row(
+            name.replace("_nobp", ", no brevity penalty"),
+            f"{100 * scores['corpus'][name]:.2f}",
+            f"{100 * low:.1f} to {100 * high:.1f}",
+            *("" if value is None else f"{value:.2f}" for value in paper),
+        )
+    Console().print(table)
