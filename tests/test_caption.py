@@ -11,9 +11,10 @@ from rich.console import Console
 
 import sightline
 from shape_pictures import COLOURS, SHAPES
-from sightline.config import AttentionConfig
+from sightline.config import AttentionConfig, BatchingConfig
 from sightline.errors import DataError, UserError
 from sightline.tasks.caption import CaptionTask
+from sightline.training.journal import read_log
 from sightline.training.loop import train
 
 
@@ -89,6 +90,22 @@ def test_the_other_captioners_of_2015_are_only_configuration(shapes, tmp_path, c
     )
     outcome = train(CaptionTask(recipe), tmp_path / "run", console=Console(quiet=True))
     assert outcome.progress.metrics["bleu_1"] > 0.3
+
+
+def test_self_critical_training_goes_on_from_a_model_and_raises_its_reward(shapes, tmp_path):
+    folder, recipe, before = shapes
+    training = replace(
+        recipe.training,
+        steps=40,
+        evaluate_every=40,
+        initial=str(folder / "run"),
+        optimiser=replace(recipe.training.optimiser, learning_rate=1e-3),
+    )
+    recipe = replace(recipe, self_critical=4, training=training, batching=BatchingConfig(size=16))
+    outcome = train(CaptionTask(recipe), tmp_path / "run", console=Console(quiet=True))
+    rewards = [e["reward"] for e in read_log(outcome.run.log) if e["kind"] == "train"]
+    assert rewards[-1] > rewards[0]
+    assert outcome.progress.metrics["cider"] >= 0.95 * before.progress.metrics["cider"]
 
 
 def test_a_manifest_without_a_dev_split_is_refused(shapes, tmp_path):

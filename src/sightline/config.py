@@ -163,6 +163,7 @@ class BatchingConfig:
 class TrainingConfig:
     steps: Positive = 10_000
     seed: Count = 1
+    initial: str | None = None  # a model of the same kind whose weights to begin with
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     ema: BelowOne = 0.0  # decay of the averaged weights that are evaluated and kept; 0 for none

@@ -22,10 +22,11 @@ class Batch:
     targets: Tensor  # (N, T + 1): <begin> y_1 … y_T, padded with <pad>
     inputs: Any = None  # what the encoder takes, for B examples; N = B · K
     name: str = ""  # says which examples these are, for error messages
+    items: tuple[str, ...] = ()  # the examples' ids, where the task needs them
 
     def to(self, device: torch.device) -> Batch:
         inputs = None if self.inputs is None else self.inputs.to(device)
-        return Batch(self.targets.to(device), inputs, self.name)
+        return Batch(self.targets.to(device), inputs, self.name, self.items)
 
 
 class EncoderDecoder(nn.Module):

@@ -12,6 +12,8 @@ from sightline.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
     from sightline.config import TrainingConfig
+    from sightline.nn.decoder import DecoderState
+    from sightline.nn.losses import Loss
     from sightline.nn.model import Batch, EncoderDecoder
     from sightline.vocab import Vocabulary
 
@@ -74,6 +76,12 @@ class Task(Protocol):
     def build_model(self) -> EncoderDecoder: ...
 
     def epoch(self, number: int) -> Epoch: ...
+
+    def loss(
+        self, model: EncoderDecoder, batch: Batch, state: DecoderState | None
+    ) -> tuple[Loss, DecoderState | None]:
+        """What is minimised; `state` is the one carried over, the second value the one to carry."""
+        ...
 
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
         """Held-out metrics by name; `loss` is nats per token."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from sightline import search
 from sightline.config import (
     BatchingConfig,
+    Count,
     DecoderConfig,
     ImageEncoderConfig,
     LossConfig,
@@ -31,8 +33,11 @@ from sightline.vocab import BEGIN, END, UNKNOWN, Vocabulary
 
 if TYPE_CHECKING:
     from sightline.data.features import FeatureCache
+    from sightline.nn.decoder import DecoderState
     from sightline.nn.image_encoders import ImageEncoder
+    from sightline.nn.losses import Loss
     from sightline.nn.model import Batch, EncoderDecoder
+    from sightline.training.self_critical import CiderReward
 
 Picture = ImageSource | NDArray[np.uint8]  # a file, its bytes, or pixels (H, W, 3)
 
@@ -75,6 +80,9 @@ class CaptionRecipe:
     min_count: Positive = 1
     longest: Positive = 40  # training captions of more words are left out
     batching: BatchingConfig = field(default_factory=BatchingConfig)
+    # Samples per picture of self-critical training on CIDEr, with batches of `batching.size`
+    # pictures; 0 trains on the likelihood of the captions
+    self_critical: Count = 0
     model: DecoderConfig = field(default_factory=DecoderConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -121,11 +129,34 @@ class CaptionTask:
     def build_model(self) -> EncoderDecoder:
         return build_model(self.recipe, self.vocab, self.cache.key.dimension)
 
-    def epoch(self, number: int) -> CaptionEpoch:
+    def epoch(self, number: int) -> CaptionEpoch | PictureEpoch:
+        if self.recipe.self_critical:
+            return PictureEpoch(self, number)
         draw = getattr(batching, self.recipe.batching.kind)
         seed = self.recipe.training.seed
         batches = draw(self.lengths, self.recipe.batching.size, seed, number)
         return CaptionEpoch(self, batches)
+
+    def loss(
+        self, model: EncoderDecoder, batch: Batch, state: DecoderState | None
+    ) -> tuple[Loss, DecoderState | None]:
+        if not self.recipe.self_critical:
+            return model.loss(batch)
+        from sightline.training.self_critical import self_critical_loss
+
+        return self_critical_loss(
+            model,
+            batch,
+            partial(self.reward, batch.items),
+            samples=self.recipe.self_critical,
+            max_length=self.recipe.search.max_length,
+        ), None
+
+    @cached_property
+    def reward(self) -> CiderReward:
+        from sightline.training.self_critical import CiderReward
+
+        return CiderReward(self.vocab, {e.id: e.targets for e in self.train})
 
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
         """Likelihood of the dev captions, and the metrics of what the search writes."""
@@ -178,6 +209,27 @@ class CaptionEpoch:
         shown = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
         targets = pad([tokens for _, tokens in chosen])
         return Batch(targets, features_of(self.task.cache, names), f"the captions of {shown}")
+
+
+class PictureEpoch:
+    """Pictures in minibatches, for training on what the model itself writes of them."""
+
+    def __init__(self, task: CaptionTask, number: int) -> None:
+        self.task = task
+        ones = [1] * len(task.train)
+        seed = task.recipe.training.seed
+        self.batches = batching.same_length(ones, task.recipe.batching.size, seed, number)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, position: int) -> Batch:
+        from sightline.nn.model import Batch, pad
+
+        items = tuple(self.task.train[i].id for i in self.batches[position])
+        name = f"the pictures {', '.join(items[:4])}{' …' if len(items) > 4 else ''}"
+        targets = pad([[BEGIN]] * len(items))  # nothing is given: the model writes
+        return Batch(targets, features_of(self.task.cache, items), name, items)
 
 
 class Captioner:

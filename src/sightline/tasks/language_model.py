@@ -29,6 +29,8 @@ from sightline.types import Description, Hypothesis
 from sightline.vocab import BEGIN, END, UNKNOWN, Vocabulary
 
 if TYPE_CHECKING:
+    from sightline.nn.decoder import DecoderState
+    from sightline.nn.losses import Loss
     from sightline.nn.model import Batch, EncoderDecoder
 
 Tokens = NDArray[np.int64]
@@ -111,6 +113,11 @@ class LanguageModelTask:
             return StreamEpoch(self.tokens, starts, steps, recipe.length)
         draw = getattr(batching, recipe.batching.kind)
         return LineEpoch(self.lines, draw(self.lengths, recipe.batching.size, seed, number))
+
+    def loss(
+        self, model: EncoderDecoder, batch: Batch, state: DecoderState | None
+    ) -> tuple[Loss, DecoderState | None]:
+        return model.loss(batch, state)
 
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
         return evaluate_text(model, self.reader, self.held_out)

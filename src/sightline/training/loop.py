@@ -15,6 +15,7 @@ import torch
 from rich.console import Console
 
 from sightline import config as recipes
+from sightline import zoo
 from sightline.errors import CheckpointError, TrainingError
 from sightline.nn.decoder import DecoderState
 from sightline.nn.losses import Loss
@@ -110,6 +111,8 @@ class Trainer:
         torch.manual_seed(self.config.seed)
         self.device = pick_device(self.config.device)
         self.model: EncoderDecoder = task.build_model().to(self.device)
+        if self.config.initial is not None:
+            files.load_weights(self.model, zoo.find(self.config.initial))
         self.optimiser = build_optimiser(self.config.optimiser, self.model.parameters())
         self.average = Average(self.model, self.config.ema)
         self.progress = Progress()
@@ -160,7 +163,7 @@ class Trainer:
         rate = config.optimiser.learning_rate * factor
         set_learning_rate(self.optimiser, rate)
         self.model.train()
-        loss, state = self.model.loss(batch.to(self.device), self.carry)
+        loss, state = self.task.loss(self.model, batch.to(self.device), self.carry)
         self._check(loss, batch)
         self.optimiser.zero_grad(set_to_none=True)
         loss.total.backward()
@@ -169,7 +172,7 @@ class Trainer:
             self._stop(f"the gradient became {norm}", batch)
         self.optimiser.step()
         self.average.update(self.progress.step)
-        self.carry = state.detach() if self.task.carries_state else None
+        self.carry = state.detach() if state is not None and self.task.carries_state else None
         self._log(loss, norm, rate, time.perf_counter() - began)
 
     def _check(self, loss: Loss, batch: Batch) -> None:

@@ -1,0 +1,84 @@
+"""Self-critical training (Rennie et al. 2017): raise the expected score of what is written.
+
+The gradient is that of E[r(ŷ)] over sampled outputs ŷ. Each of the K samples of an example has the
+mean score of the others as its baseline (Luo 2020), which needs no greedy pass and stays unbiased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sightline import search
+from sightline.metrics import Cider, Corpus, DocumentFrequencies
+from sightline.nn.losses import Loss, sequence_loss
+from sightline.nn.model import Batch, EncoderDecoder, pad
+from sightline.nn.stepper import TorchStepper
+from sightline.vocab import BEGIN, END, UNKNOWN, Vocabulary
+
+# token sequences, K for each example in turn, the end token included where it came → rewards
+Reward = Callable[[Sequence[Sequence[int]]], NDArray[np.float64]]
+
+
+def self_critical_loss(
+    model: EncoderDecoder, batch: Batch, reward: Reward, *, samples: int, max_length: int
+) -> Loss:
+    """The loss whose gradient is −∂E[r]/∂θ, estimated with `samples` outputs per example."""
+    seed = int(torch.randint(2**31 - 1, ()))  # from the run's own random state: resumes exactly
+    stepper = TorchStepper(model, banned=[UNKNOWN])
+    drawn = search.sample(stepper, batch.inputs, max_length=max_length, samples=samples, seed=seed)
+    written = [h.tokens for hypotheses in search.finish(drawn) for h in hypotheses]
+    rewards = torch.from_numpy(reward(written)).float().view(-1, samples)  # (B, K)
+    others = (rewards.sum(1, keepdim=True) - rewards) / (samples - 1)
+    advantage = (rewards - others).flatten().to(stepper.device)  # (B · K,)
+    model.train()
+    log_likelihood, tokens = _log_likelihood(model, batch, written)
+    loss = -(advantage * log_likelihood).sum() / max(1, tokens)
+    parts = {"reward": float(rewards.mean()), "advantage": float(advantage.abs().mean())}
+    return Loss(loss, -float(log_likelihood.detach().sum()), tokens, parts)
+
+
+class CiderReward:
+    """CIDEr-D of written sequences against their items' references, weighed by the whole set's.
+
+    Every text ends with a mark, where it ended: without it, captions learn to stop at "in a".
+    """
+
+    MARK = " zzz"
+
+    def __init__(self, vocab: Vocabulary, references: Mapping[str, Sequence[str]]) -> None:
+        self.vocab = vocab
+        self.references = {
+            item: [text + self.MARK for text in texts] for item, texts in references.items()
+        }
+        self.metric = Cider(frequencies=DocumentFrequencies.of(self.references))
+
+    def __call__(
+        self, items: Sequence[str], written: Sequence[Sequence[int]]
+    ) -> NDArray[np.float64]:
+        """The scores of K sequences for each item, in turn."""
+        samples = len(written) // len(items)
+        hypotheses = {
+            number: self.vocab.decode(tokens) + (self.MARK if END in tokens else "")
+            for number, tokens in enumerate(written)
+        }
+        references = {number: self.references[items[number // samples]] for number in hypotheses}
+        corpus = Corpus.of(hypotheses, references)
+        return self.metric.item_scores(self.metric.statistics(corpus))[:, 0]
+
+
+def _log_likelihood(
+    model: EncoderDecoder, batch: Batch, written: Sequence[Sequence[int]]
+) -> tuple[Tensor, int]:
+    """log p of each written sequence, (B · K,), its rows sharing their example's context set."""
+    targets = pad([[BEGIN, *tokens] for tokens in written], batch.targets.device)
+    context = model.encode(batch.inputs)
+    examples = len(targets) if context is None else len(context)
+    state = model.decoder.start(context, len(targets), len(targets) // examples)
+    decoded = model.decoder(targets[:, :-1], state)
+    likelihood, loss = sequence_loss(model.decoder, decoded, targets[:, 1:], model.loss_config)
+    return likelihood, loss.tokens

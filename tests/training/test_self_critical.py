@@ -1,0 +1,104 @@
+"""Self-critical training against the exact gradient of the expected score, by enumeration."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from sightline.config import AttentionConfig, DecoderConfig, LossConfig
+from sightline.nn.decoder import Decoder
+from sightline.nn.encoders import FeatureEncoder
+from sightline.nn.losses import sequence_loss
+from sightline.nn.model import Batch, EncoderDecoder, pad
+from sightline.training.self_critical import self_critical_loss
+from sightline.vocab import BEGIN, END, UNKNOWN
+
+V, LENGTH = 6, 3  # tokens 4 and 5 are words
+
+
+def tiny():
+    torch.manual_seed(1)
+    config = DecoderConfig(embedding=4, hidden=5, attention=AttentionConfig(size=4))
+    model = EncoderDecoder(FeatureEncoder(), Decoder(config, V, 3), LossConfig())
+    with torch.no_grad():
+        model.decoder.output.bias[UNKNOWN] = -1e4  # sampling bans it; so does the enumeration
+        model.decoder.output.weight.mul_(3)
+    return model, torch.randn(1, 2, 3)
+
+
+def score(tokens):
+    """Any score that depends on the whole sequence."""
+    return float(tokens.count(4) * 1.5 + (tokens[-1] == END) - 0.3 * len(tokens) + (5 in tokens))
+
+
+def everything():
+    """Every output: words, then the end token, or cut off at the greatest length."""
+    for words in range(LENGTH):
+        for body in itertools.product((4, 5), repeat=words):
+            yield [*body, END]
+    yield from ([*body] for body in itertools.product((4, 5), repeat=LENGTH))
+
+
+def gradient(model):
+    grads = [p.grad.flatten() for p in model.parameters() if p.grad is not None]
+    return torch.cat(grads)
+
+
+def exact(model, features):
+    model.zero_grad()
+    sequences = list(everything())
+    targets = pad([[BEGIN, *tokens] for tokens in sequences])
+    state = model.decoder.start(model.encode(features), per_example=len(sequences))
+    decoded = model.decoder(targets[:, :-1], state)
+    likelihood, _ = sequence_loss(model.decoder, decoded, targets[:, 1:], model.loss_config)
+    probability = likelihood.exp()
+    assert float(probability.detach().sum()) == pytest.approx(1.0, abs=1e-4)
+    expected = (probability * torch.tensor([score(tokens) for tokens in sequences])).sum()
+    (-expected).backward()
+    return gradient(model)
+
+
+def test_the_mean_of_the_estimator_is_the_exact_gradient():
+    model, features = tiny()
+    wanted = exact(model, features)
+    found = []
+    batch = Batch(torch.zeros(1, 1, dtype=torch.long), features)
+    for _ in range(60):
+        model.zero_grad()
+        loss = self_critical_loss(
+            model,
+            batch,
+            lambda written: np.array([score(list(tokens)) for tokens in written]),
+            samples=200,
+            max_length=LENGTH,
+        )
+        # the loss is per token; the expectation is per output
+        (loss.total * loss.tokens / 200).backward()
+        found.append(gradient(model))
+    found = torch.stack(found)
+    error = found.std(0) / len(found) ** 0.5
+    z = (found.mean(0) - wanted) / error.clamp_min(1e-6)
+    assert float(z.abs().max()) < 5
+    assert float(error.norm() / wanted.norm()) < 0.2
+
+
+def test_it_raises_the_score():
+    model, features = tiny()
+    batch = Batch(torch.zeros(1, 1, dtype=torch.long), features)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
+    rewards = []
+    for _ in range(60):
+        loss = self_critical_loss(
+            model,
+            batch,
+            lambda written: np.array([score(list(tokens)) for tokens in written]),
+            samples=20,
+            max_length=LENGTH,
+        )
+        optimiser.zero_grad()
+        loss.total.backward()
+        optimiser.step()
+        rewards.append(loss.parts["reward"])
+    best = max(score(tokens) for tokens in everything())
+    assert np.mean(rewards[-5:]) > 0.8 * best > np.mean(rewards[:5])
