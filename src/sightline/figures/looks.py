@@ -28,6 +28,7 @@ SMOOTH = 20 / 224  # the Gaussian's σ as a part of the map's side: the paper's 
 
 # How weight becomes light: pixel · (1 − veil) + 255 · glow, both linear in the weight's lightness.
 DIM = 0.74  # how much of the picture is taken away where it did not look
+FADE = 0.7  # outside what the encoder saw, the fall of light as a part of the Gaussian
 GLOW = 0.46  # how much white is laid on where it looked most
 
 
@@ -37,6 +38,8 @@ class Look:
 
     word: str
     weights: Floats  # (M,)
+    start: int  # its tokens are [start, stop)
+    stop: int
 
 
 def looks_of(description: Description) -> list[Look]:
@@ -61,7 +64,9 @@ def looks_of(description: Description) -> list[Look]:
         )
     if not np.isfinite(weights).all():
         raise UserError(f"{_name(description)}: its attention has values that are not numbers")
-    return [Look(word, weights[a:b].mean(axis=0)) for word, a, b in _words(description.tokens)]
+    return [
+        Look(word, weights[a:b].mean(axis=0), a, b) for word, a, b in words_of(description.tokens)
+    ]
 
 
 def positions_of(layout: Layout) -> int:
@@ -76,7 +81,7 @@ def _name(description: Description) -> str:
     return f"the description {text!r}"
 
 
-def _words(tokens: Sequence[str]) -> list[tuple[str, int, int]]:
+def words_of(tokens: Sequence[str]) -> list[tuple[str, int, int]]:
     """Words with their tokens [start, stop); <pad>, <begin> and <end> are no words."""
     kind: Kind = "word"
     if any(SPACE in token for token in tokens):
@@ -163,15 +168,15 @@ def light(pixels: NDArray[np.uint8], lightness: Floats, box: Box) -> NDArray[np.
     seen = Image.fromarray(lightness).resize((right - left, bottom - top), Image.Resampling.BICUBIC)
     around = ((top, height - bottom), (left, width - right))
     whole = np.clip(np.pad(np.asarray(seen), around, mode="edge"), 0, 1)
-    sigma = 0.4 * SMOOTH * min(right - left, bottom - top)
-    fade = _fade(height, top, bottom, sigma)[:, None] * _fade(width, left, right, sigma)
+    down = _fade(height, top, bottom)[:, None]  # (h, 1)
+    fade = down * _fade(width, left, right)  # (h, w)
     part = (whole * fade)[..., None]  # (h, w, 1)
     veil = DIM + (GLOW - DIM) * part
     return np.asarray(np.rint(pixels * (1 - veil) + 255 * GLOW * part), np.uint8)
 
 
-def _fade(length: int, start: int, stop: int, sigma: float) -> Floats:
+def _fade(length: int, start: int, stop: int) -> Floats:
     """1 in [start, stop), and outside falling with the distance."""
     place = np.arange(length, dtype=np.float32)
     outside = np.maximum(np.maximum(start - place, place - (stop - 1)), 0)
-    return np.exp(-0.5 * (outside / max(sigma, 1e-6)) ** 2)
+    return np.exp(-0.5 * (outside / (FADE * SMOOTH * (stop - start))) ** 2)
