@@ -82,8 +82,9 @@ def test_evaluate_prints_the_metrics(run_cli, folder):
     assert len(result["captions"]) == 12  # the test split
     assert result["corpus"]["cider"] > 3
     assert result["corpus"]["bleu_1"] <= result["corpus"]["bleu_1_nobp"]
-    table = run_cli("evaluate", "run", "--split", "dev", cwd=folder)
+    table = run_cli("evaluate", "run", "--split", "dev", "--report", "page.html", cwd=folder)
     assert "this model" in table.stdout
+    assert "a red square" in (folder / "page.html").read_text()
     wrong = run_cli("evaluate", "run", "--split", "tset", cwd=folder)
     assert wrong.returncode == 2
     assert "'tset'" in wrong.stderr

@@ -20,6 +20,9 @@ def evaluate(
     ] = None,
     split: Annotated[str, typer.Option(help="Captions: which part of the manifest.")] = "test",
     beam: Annotated[int | None, typer.Option(min=1, help="Captions: the beam's size.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Captions: also write a page (.html) to look through.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Print a model's metrics on data that it was not trained on."""
@@ -27,7 +30,7 @@ def evaluate(
 
     loaded = load_for(model, "language_model", "caption")
     if loaded.recipe.task == "caption":
-        _captions(loaded, data, split, beam, as_json)
+        _captions(loaded, data, split, beam, report, as_json)
     else:
         _language_model(loaded, data, as_json)
 
@@ -56,7 +59,12 @@ def _language_model(model: LanguageModel, data: Path | None, as_json: bool) -> N
 
 
 def _captions(
-    model: Captioner, data: Path | None, split: str, beam: int | None, as_json: bool
+    model: Captioner,
+    data: Path | None,
+    split: str,
+    beam: int | None,
+    report: Path | None,
+    as_json: bool,
 ) -> None:
     import json
 
@@ -78,6 +86,27 @@ def _captions(
         typer.echo(json.dumps({**kept, "captions": hypotheses}, ensure_ascii=False))
     else:
         _table(model, scores, f"{len(examples)} pictures of {path}, {split}")
+    if report is not None:
+        _report(report, model, examples, described, scores)
+
+
+def _report(path: Path, model: Captioner, examples: Any, described: Any, scores: Any) -> None:
+    from sightline.report import ReportItem, write_report
+    from sightline.tasks.caption import PUBLISHED
+
+    items = [
+        ReportItem(e.id, e.media, e.targets, d, scores["per_item"][e.id])
+        for e, d in zip(examples, described, strict=True)
+    ]
+    write_report(
+        path,
+        items,
+        title=f"Captions: {model.recipe.description or model.recipe.manifest}",
+        metrics=scores,
+        paper=PUBLISHED.get(model.recipe.benchmark or ""),
+        image_spec=model.encoder.spec,
+    )
+    typer.echo(f"wrote {path}", err=True)
 
 
 def _table(model: Captioner, scores: Any, title: str) -> None:
