@@ -8,12 +8,7 @@ from typing import Any
 
 from sightline.errors import UserError
 from sightline.figures.files import write
-
-_LOWER = ("loss", "bits", "nats", "perplexity", "wer", "per", "ter", "aer")
-
-
-def lower_is_better(metric: str) -> bool:
-    return metric.rsplit("/", 1)[-1] in _LOWER
+from sightline.metrics.base import lower_is_better
 
 
 def draw_curves(runs: Sequence[Path], path: Path | str, metric: str = "loss") -> None:

@@ -21,6 +21,13 @@ from sightline.metrics import ngrams, ptb
 
 Floats = NDArray[np.float64]
 
+_LOWER_IS_BETTER = {"loss", "bits", "perplexity", "wer", "per", "aer"}
+
+
+def lower_is_better(key: str) -> bool:
+    """Whether a score of this name is an error or a cost."""
+    return key in _LOWER_IS_BETTER
+
 
 @dataclass(frozen=True)
 class Corpus:

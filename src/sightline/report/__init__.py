@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from sightline.errors import UserError
-from sightline.figures.curves import lower_is_better
 from sightline.figures.files import suffix_of, write
 from sightline.media.image import ImageSpec
+from sightline.metrics.base import lower_is_better
 from sightline.report.cards import ReportItem, card
 from sightline.report.charts import curves_section
 from sightline.report.names import label_of

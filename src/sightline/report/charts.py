@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sightline.figures.curves import lower_is_better
+from sightline.metrics.base import lower_is_better
 from sightline.report.names import label_of, scale_of, shown
 
 WIDTH, HEIGHT = 360, 210

@@ -17,6 +17,7 @@ from rich.console import Console
 from sightline import config as recipes
 from sightline import zoo
 from sightline.errors import CheckpointError, TrainingError
+from sightline.metrics.base import lower_is_better
 from sightline.nn.decoder import DecoderState
 from sightline.nn.losses import Loss
 from sightline.nn.model import Batch, EncoderDecoder
@@ -34,8 +35,6 @@ from sightline.training.optimisers import (
 from sightline.vocab import Vocabulary
 
 LOG_EVERY = 20  # steps per line of the log
-# Metrics where less is better; any other is better when greater.
-LESS_IS_BETTER = {"loss", "perplexity", "bits", "wer", "per", "aer"}
 # What may differ when a run is resumed.
 FREE_TO_CHANGE = {
     "text",
@@ -230,7 +229,7 @@ class Trainer:
             self.model.eval()
             metrics = self.task.evaluate(self.model)
             showcase = self.task.showcase(self.model)
-        value = -metrics[select] if select in LESS_IS_BETTER else metrics[select]
+        value = -metrics[select] if lower_is_better(select) else metrics[select]
         is_best = progress.best is None or value > progress.best
         if is_best:
             progress.best, progress.best_step, progress.stale = value, progress.step, 0
