@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sightline.config import AttentionConfig
+from sightline.nn import fused
 from sightline.types import ContextSet
 
 
@@ -56,16 +57,30 @@ class Attention(nn.Module):
         expected: Tensor | None = None,  # (N,) bool: hard attention uses α in these rows
     ) -> Focus:
         weights = self.normalise(self.scores(query, context, previous), context, previous)
-        used = weights
-        if self.config.hard and (self.training or chosen is not None):
-            used = _one_hot(weights, chosen)
-            if expected is not None:
-                used = torch.where(expected[:, None], weights, used)
+        used = self.look(weights, chosen, expected) if self.samples(chosen) else weights
         return Focus(weights, used, summarise(used, context))
+
+    def samples(self, chosen: Tensor | None = None) -> bool:
+        """Whether a context is one position's vector: hard attention, in training or when told."""
+        return self.config.hard and (self.training or chosen is not None)
+
+    def look(self, weights: Tensor, chosen: Tensor | None, expected: Tensor | None) -> Tensor:
+        """A one-hot row for each row of α, but α itself where `expected`."""
+        used = _one_hot(weights, chosen)
+        return used if expected is None else torch.where(expected[:, None], weights, used)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether α is the softmax of content-based scores and nothing else."""
+        c = self.config
+        changed = c.top_k or c.window or c.smoothing or c.cumulative
+        return c.kind == "content" and not changed
 
     def scores(self, query: Tensor, context: ContextSet, previous: Tensor) -> Tensor:
         """e = v · tanh(W_a c + W_h z (+ U (F * α₋))), (N, M)."""
         assert context.keys is not None, "call prepare() first"
+        if self.config.kind == "content" and fused.usable(context.keys):
+            return fused.additive_scores(context.keys, self.query(query), self.score.weight[0])
         groups, positions, size = context.keys.shape
         hidden = context.keys[:, None] + self.query(query).view(groups, -1, 1, size)  # (B, K, M, A)
         if self.config.kind == "location":

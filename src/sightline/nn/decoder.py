@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sightline.config import DecoderConfig
+from sightline.nn import fused
 from sightline.nn.attention import Attention, Focus, rows_of
+from sightline.nn.fused import Steps
 from sightline.nn.recurrent import Recurrent, RecurrentState
 from sightline.types import ContextSet
 from sightline.vocab import BEGIN, PAD
@@ -149,19 +151,55 @@ class Decoder(nn.Module):
             hidden, recurrent = self.recurrent.sequence(inputs, state.recurrent)
             readouts = self._readout(embedded, hidden, None)
             return Decoded(readouts, None, None, replace(state, recurrent=recurrent))
+        one_lstm = self.config.cell == "lstm" and self.config.layers == 1
+        fuses = one_lstm and self.attention.is_plain and fused.usable(inputs)
+        loop = self._fused_loop if fuses else self._loop
+        steps, state = loop(inputs, state, chosen, expected)
+        readouts = self._readout(embedded, steps.hidden, steps.context)
+        return Decoded(readouts, steps.weights, steps.used, state)
+
+    def _loop(
+        self, inputs: Tensor, state: DecoderState, chosen: Tensor | None, expected: Tensor | None
+    ) -> tuple[Steps, DecoderState]:
+        """Every step in turn, for any cell and attention."""
         projected = self.recurrent.project(inputs)  # all steps at once: (N, T, gates · H)
-        hidden_steps, context_steps, focuses = [], [], []
-        for t in range(tokens.shape[1]):
+        parts = []
+        for t in range(inputs.shape[1]):
             look = None if chosen is None else chosen[:, t]
             hidden, context, focus, state = self._step(projected[:, t], state, look, expected)
-            hidden_steps.append(hidden)
-            context_steps.append(context)
-            focuses.append(focus)
-        hidden, context = torch.stack(hidden_steps, 1), torch.stack(context_steps, 1)
-        readouts = self._readout(embedded, hidden, context)
-        weights = torch.stack([focus.weights for focus in focuses], 1)
-        used = torch.stack([focus.used for focus in focuses], 1)
-        return Decoded(readouts, weights, used, state)
+            parts.append((hidden, context, focus.weights, focus.used))
+        return Steps(*(torch.stack(part, 1) for part in zip(*parts, strict=True))), state
+
+    def _fused_loop(
+        self, inputs: Tensor, state: DecoderState, chosen: Tensor | None, expected: Tensor | None
+    ) -> tuple[Steps, DecoderState]:
+        """The same for one LSTM layer and plain additive attention, several times faster."""
+        attention, context = self.attention, state.context
+        assert attention is not None
+        assert context is not None
+        from_input, from_context, weight_hh, bias = self.recurrent.loop_weights(inputs.shape[-1])
+        weights = [weight_hh, attention.query.weight]  # all that h_{t-1} is multiplied with
+        biases = [bias.new_zeros(len(weight_hh) + attention.config.size)]
+        if self.config.gate:
+            weights.append(self.gate.weight)
+            biases.append(self.gate.bias)
+
+        def look(weights: Tensor, t: int) -> Tensor:
+            return attention.look(weights, None if chosen is None else chosen[:, t], expected)
+
+        sampled = attention.samples(chosen)
+        steps, cell = fused.attend_and_advance(
+            F.linear(inputs, from_input, bias),
+            (state.recurrent[0][0], state.recurrent[1][0]),
+            context,
+            (torch.cat(weights), torch.cat(biases)),
+            from_context,
+            attention.score.weight[0] / attention.config.temperature,
+            look if sampled else None,
+            expected if sampled else None,
+        )
+        recurrent = (steps.hidden[:, -1][None], cell[None])
+        return steps, replace(state, recurrent=recurrent, attended=steps.weights[:, -1])
 
     def step(
         self, tokens: Tensor, state: DecoderState
@@ -220,8 +258,9 @@ class Decoder(nn.Module):
 
 def mean_value(context: ContextSet) -> Tensor:
     """The mean annotation vector of each example, (B, D)."""
-    mask = context.mask.to(context.values.dtype)[..., None]  # (B, M, 1)
-    mean: Tensor = (context.values * mask).sum(1) / mask.sum(1).clamp_min(1.0)
+    mask = context.mask.to(context.values.dtype)[:, None]  # (B, 1, M)
+    total = torch.bmm(mask, context.values)  # no copy of the values
+    mean: Tensor = (total / mask.sum(2, keepdim=True).clamp_min(1.0)).squeeze(1)
     return mean
 
 

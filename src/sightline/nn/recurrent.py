@@ -101,6 +101,14 @@ class Recurrent(nn.Module):
         weight = self._weights(0)[0]
         return F.linear(inputs, weight[:, self.input_size - inputs.shape[-1] :])
 
+    def loop_weights(self, leading: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """A single layer for `fused.attend_and_advance`: the input's weight in two parts, of its
+        `leading` columns and the rest; the recurrent weight; the sum of both biases.
+        """
+        weight_ih, weight_hh, bias_ih, bias_hh = self._weights(0)
+        first, rest = weight_ih.split([leading, self.input_size - leading], dim=1)
+        return first, rest, weight_hh, bias_ih + bias_hh
+
     def step(self, projected: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """One step: a projected input (N, gates · hidden) → top layer's h (N, hidden), state."""
         layers: list[RecurrentState] = []
