@@ -79,9 +79,9 @@ class _Scores(torch.autograd.Function):
     def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         keys, queries, score = ctx.saved_tensors
         d_keys, d_queries = torch.zeros_like(keys), torch.empty_like(queries)
-        d_score = keys.new_zeros(len(keys), 1, keys.shape[2])
+        d_score = torch.zeros_like(score)
         _scores_backward(keys, queries, d_scores, d_keys, d_queries, d_score)
-        return d_keys.mul_(score), d_queries.mul_(score), d_score.sum((0, 1))
+        return d_keys.mul_(score), d_queries.mul_(score), d_score
 
 
 class _Loop(torch.autograd.Function):
@@ -164,7 +164,7 @@ class _Loop(torch.autograd.Function):
         d_gates, d_queries, d_opening = d_inner.split(ctx.split, 2)
         d_seen = torch.empty_like(seen)
         d_keys = torch.zeros_like(keys)
-        d_score = keys.new_zeros(groups, 1, keys.shape[2])
+        d_score = torch.zeros_like(score)
         dh = torch.zeros_like(hidden)
         dc = torch.zeros_like(cell) if d_cell is None else d_cell
         for t in reversed(range(hiddens.shape[1])):
@@ -197,7 +197,7 @@ class _Loop(torch.autograd.Function):
         return (
             d_gates, dh, dc, d_keys.mul_(score), d_values, None,
             flat.t() @ befores.flatten(0, 1), flat.sum(0),
-            d_gates.flatten(0, 1).t() @ contexts.flatten(0, 1), d_score.sum((0, 1)), None, None,
+            d_gates.flatten(0, 1).t() @ contexts.flatten(0, 1), d_score, None, None,
         )  # fmt: skip
 
 
@@ -233,23 +233,28 @@ def _tile(keys: Tensor, each: int) -> Tensor:
     return keys.new_empty(min(each, max(1, room // examples)), examples, *keys.shape[1:])
 
 
-def _by_tile(rows: Tensor, groups: int, tile: Tensor) -> Iterator[Iterable[Tensor]]:
-    """(N, X) → for each tile's examples, for each tile's rows of them, a view (k, b, X)."""
-    by_row = rows.unflatten(0, (groups, -1)).transpose(0, 1)  # (K, B, X)
-    return (part.split(tile.shape[0]) for part in by_row.split(tile.shape[1], 1))
+def _by_row(rows: Tensor, groups: int) -> Tensor:
+    """(N, X) → (K, B, X), a view."""
+    return rows.unflatten(0, (groups, -1)).transpose(0, 1)
+
+
+def _by_tile(rows: Tensor, tile: Tensor) -> Iterator[Iterable[Tensor]]:
+    """(K, B, X) → for each tile's examples, for each tile's rows of them, a view (k, b, X)."""
+    return (part.split(tile.shape[0]) for part in rows.split(tile.shape[1], 1))
 
 
 def _scores(keys: Tensor, queries: Tensor, score: Tensor) -> Tensor:
     """(B, M, A), (N, A), (A,) → (N, M), tile by tile."""
     groups, positions, size = keys.shape
-    scores = keys.new_empty(len(queries), positions)
-    tile = _tile(keys, len(queries) // groups)
-    rows = (_by_tile(x, groups, tile) for x in (queries, scores))
+    queries = _by_row(queries, groups)
+    scores = keys.new_empty(len(queries), groups, positions)
+    tile = _tile(keys, len(queries))
+    rows = (_by_tile(x, tile) for x in (queries, scores))
     for key, *some in zip(keys.split(tile.shape[1]), *rows, strict=True):
         for query, out in zip(*some, strict=True):  # the same keys again, while in the cache
             layer = torch.add(key, query[:, :, None], out=tile[: len(query), : len(key)]).tanh_()
-            out[:] = torch.mv(layer.view(-1, size), score).view(out.shape)
-    return scores
+            torch.mv(layer.view(-1, size), score, out=out.view(-1))
+    return scores.transpose(0, 1).flatten(0, 1)
 
 
 def _scores_backward(
@@ -258,21 +263,21 @@ def _scores_backward(
     d_scores: Tensor,  # (N, M)
     d_keys: Tensor,  # (B, M, A), added to
     d_queries: Tensor,  # (N, A), written; these two still lack the factor v
-    d_score: Tensor,  # (B, 1, A), added to
+    d_score: Tensor,  # (A,), added to
 ) -> None:
+    groups, positions, size = keys.shape
     one = keys.new_ones(())
-    tile = _tile(keys, len(queries) // len(keys))
-    rows = (_by_tile(x, len(keys), tile) for x in (queries, d_scores, d_queries))
-    examples = (x.split(tile.shape[1]) for x in (keys, d_keys, d_score))
-    for key, d_key, d_v, *some in zip(*examples, *rows, strict=True):
+    tile = _tile(keys, len(queries) // groups)
+    rows = (_by_tile(_by_row(x, groups), tile) for x in (queries, d_scores, d_queries))
+    examples = (x.split(tile.shape[1]) for x in (keys, d_keys))
+    for key, d_key, *some in zip(*examples, *rows, strict=True):
         for query, d_out, d_query in zip(*some, strict=True):
             layer = torch.add(key, query[:, :, None], out=tile[: len(query), : len(key)]).tanh_()
-            d_out = d_out[:, :, None]  # (k, b, 1, M)
-            d_v += (d_out @ layer).sum(0)
+            d_score.addmv_(layer.view(-1, size).t(), d_out.reshape(-1))
             torch.addcmul(one, layer, layer, value=-1, out=layer)  # tanh' = 1 - tanh²
-            d_query[:] = (d_out @ layer).squeeze(2)
-            d_out = d_out.transpose(2, 3)
+            over_places = d_out.reshape(-1, 1, positions), layer.view(-1, positions, size)
+            d_query[:] = torch.bmm(*over_places).view(d_query.shape)
             if len(query) == 1:
-                d_key.addcmul_(layer[0], d_out[0])
+                d_key.addcmul_(layer[0], d_out[0, :, :, None])
             else:
-                d_key += layer.mul_(d_out).sum(0)
+                d_key += layer.mul_(d_out[..., None]).sum(0)
