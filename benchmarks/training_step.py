@@ -26,10 +26,11 @@ from sightline.types import ContextSet
 
 B, M, T, V, WIDTH = 64, 196, 12, 8000, 512  # WIDTH: of values, embedding, state and attention
 BEAM = 5
+SHARED = 4  # captions of one picture in a batch, in the row that says so
 Work = dict[str, Callable[[], object]]
 
 
-def products(of_values: bool) -> dict[str, int]:
+def products(of_values: bool = False, pictures: int = B) -> dict[str, int]:
     """FLOPs of the matrix products of a step: forward, and to inputs and weights backward.
 
     Values that come from a cache need no gradient: their products backward are not counted.
@@ -37,7 +38,7 @@ def products(of_values: bool) -> dict[str, int]:
     rows, square = B * T, 2 * WIDTH * WIDTH
     backward = 3 if of_values else 2
     return {
-        "keys": backward * B * M * square,
+        "keys": backward * pictures * M * square,
         "first state": (backward + 3) * 2 * B * square,
         "LSTM": 3 * rows * 3 * 4 * square,
         "query and gate": 3 * rows * (square + 2 * WIDTH),
@@ -65,15 +66,16 @@ def straightforward(decoder: Decoder, tokens: Tensor, values: Tensor, once: bool
     return torch.stack(logits, 1)
 
 
-def training_steps(decoder: Decoder, values: Tensor, tokens: Tensor) -> Work:
-    """Ours, ours with the fused paths off, and the straightforward loop."""
+def training_steps(
+    decoder: Decoder, values: Tensor, tokens: Tensor
+) -> tuple[Work, dict[str, dict[str, int]]]:
+    """Ours, ours with the fused paths off, and the straightforward loop; and their products."""
     before, after = tokens[:, :-1], tokens[:, 1:]
-    context = ContextSet(values, torch.ones(B, M, dtype=torch.bool))
 
-    def ours(of_values: bool = False) -> None:
+    def ours(given: Tensor = values) -> None:
         decoder.zero_grad()
-        given = values.detach().requires_grad_() if of_values else values
-        decoded = decoder(before, decoder.start(ContextSet(given, context.mask)))
+        context = ContextSet(given, torch.ones(given.shape[:2], dtype=torch.bool))
+        decoded = decoder(before, decoder.start(context, per_example=B // len(given)))
         sequence_loss(decoder, decoded, after, LossConfig())[1].total.backward()
 
     def tutorial(once: bool) -> None:
@@ -81,13 +83,19 @@ def training_steps(decoder: Decoder, values: Tensor, tokens: Tensor) -> Work:
         logits = straightforward(decoder, before, values, once)
         F.cross_entropy(logits.flatten(0, 1), after.flatten()).backward()
 
-    return {
+    shared = f"ours, {SHARED} captions of each picture"
+    work: Work = {
         "ours": ours,
-        "ours, values need a gradient too": lambda: ours(of_values=True),
+        "ours, values need a gradient too": lambda: ours(values.detach().requires_grad_()),
+        shared: lambda: ours(values[: B // SHARED]),
         "ours, fused paths off": lambda: plainly(ours),
         "straightforward, keys once": lambda: tutorial(once=True),
         "straightforward, keys at every step": lambda: tutorial(once=False),
     }
+    needs = {name: products() for name in work}
+    needs["ours, values need a gradient too"] = products(of_values=True)
+    needs[shared] = products(pictures=B // SHARED)
+    return work, needs
 
 
 def plainly(work: Callable[[], object]) -> None:
@@ -181,7 +189,7 @@ def main() -> None:
     decoder = Decoder(DecoderConfig(), V, WIDTH).train()
     values, tokens = torch.randn(B, M, WIDTH).relu(), torch.randint(4, V, (B, T + 1))
     square = torch.randn(2048, 2048)
-    steps = training_steps(decoder, values, tokens)
+    steps, needs = training_steps(decoder, values, tokens)
     pieces, search = parts(decoder, values), search_steps(decoder, values)
     best = best_of({"peak": lambda: square @ square} | steps | pieces | search, repeats)
     peak = 2 * 2048**3 / best["peak"]  # FLOP per millisecond
@@ -191,14 +199,15 @@ def main() -> None:
     print(f"B {B}, places {M}, T {T}, V {V}, all widths {WIDTH}; float32; no optimiser\n")
     print(f"{'training step':<38} {'ms':>7}  × its products at the peak")
     for name in steps:
-        floor = sum(products("gradient" in name).values()) / peak
+        floor = sum(needs[name].values()) / peak
         print(f"{name:<38} {best[name]:7.0f}  {best[name] / floor:5.2f}  of {floor:4.0f} ms")
     print(f"\n{'where the time of ours goes':<38} {'ms':>7}   share")
     for name in pieces:
         print(f"{name:<38} {best[name]:7.1f}  {best[name] / best['ours']:5.1%}")
     rest = best["ours"] - sum(best[name] for name in pieces)
     print(f"{'rest (embedding, copies, Python)':<38} {rest:7.1f}  {rest / best['ours']:5.1%}")
-    print("\nits products: " + ", ".join(f"{k} {v / 1e9:.1f}" for k, v in products(False).items()))
+    counted = ", ".join(f"{name} {flops / 1e9:.1f}" for name, flops in products().items())
+    print(f"\nits products, GFLOP: {counted}")
     print(f"\n{f'inference, {B} × beam {BEAM}':<38} {'ms':>7}")
     for name in search:
         print(f"{name:<38} {best[name]:7.1f}")
