@@ -45,8 +45,11 @@ class Attention(nn.Module):
             self.location = nn.Linear(config.filters, config.size, bias=False)
 
     def prepare(self, context: ContextSet) -> ContextSet:
-        """Project the keys once, before the first step."""
-        return context.with_keys(self.key(context.values))  # (B, M, A)
+        """Project the keys once, before the first step: W_a c, (B, M, A).
+
+        Their bias is left to the query, where it is added to A numbers and not to M times as many.
+        """
+        return context.with_keys(F.linear(context.values, self.key.weight))
 
     def forward(
         self,
@@ -79,10 +82,11 @@ class Attention(nn.Module):
     def scores(self, query: Tensor, context: ContextSet, previous: Tensor) -> Tensor:
         """e = v · tanh(W_a c + W_h z (+ U (F * α₋))), (N, M)."""
         assert context.keys is not None, "call prepare() first"
+        asked = F.linear(query, self.query.weight, self.key.bias)  # (N, A)
         if self.config.kind == "content" and fused.usable(context.keys):
-            return fused.additive_scores(context.keys, self.query(query), self.score.weight[0])
+            return fused.additive_scores(context.keys, asked, self.score.weight[0])
         groups, positions, size = context.keys.shape
-        hidden = context.keys[:, None] + self.query(query).view(groups, -1, 1, size)  # (B, K, M, A)
+        hidden = context.keys[:, None] + asked.view(groups, -1, 1, size)  # (B, K, M, A)
         if self.config.kind == "location":
             seen = self.filters(previous[:, None])  # (N, filters, M)
             hidden = hidden + self.location(seen.transpose(1, 2)).view(groups, -1, positions, size)

@@ -179,7 +179,7 @@ class Decoder(nn.Module):
         assert context is not None
         from_input, from_context, weight_hh, bias = self.recurrent.loop_weights(inputs.shape[-1])
         weights = [weight_hh, attention.query.weight]  # all that h_{t-1} is multiplied with
-        biases = [bias.new_zeros(len(weight_hh) + attention.config.size)]
+        biases = [torch.zeros_like(bias), attention.key.bias]
         if self.config.gate:
             weights.append(self.gate.weight)
             biases.append(self.gate.bias)
