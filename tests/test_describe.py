@@ -75,6 +75,16 @@ def test_figures_are_drawn(run_cli, folder):
     assert picture.std() > 5
 
 
+def test_figures_move_if_asked_to(run_cli, folder):
+    options = ["--model", "run", "--figure", "drawn", "--figure-format"]
+    done = run_cli("describe", "89.png", *options, "gif", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert Image.open(folder / "drawn" / "89.gif").n_frames > 3
+    wrong = run_cli("describe", "89.png", *options, "xyz", cwd=folder)
+    assert wrong.returncode == 2
+    assert "png" in wrong.stderr
+
+
 def test_evaluate_prints_the_metrics(run_cli, folder):
     done = run_cli("evaluate", "run", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -60,6 +60,7 @@ class ToyTask:
     def __init__(self, recipe: ToyRecipe) -> None:
         self.recipe = recipe
         self.vocab = Vocabulary("char", (*SPECIALS, *SYMBOLS))
+        self.files = {"vocab.json": self.vocab.to_json()}
         rng = np.random.default_rng(0)
         self.train = [self._draw(rng) for _ in range(recipe.examples)]
         self.held_out = [self._draw(rng) for _ in range(200)]

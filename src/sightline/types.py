@@ -57,12 +57,15 @@ class Layout:
 
 @dataclass(frozen=True)
 class ContextSet:
-    """What an encoder read: the annotation vectors {c_1 … c_M} of every example of a batch."""
+    """What an encoder read: the annotation vectors {c_1 … c_M} of every example of a batch.
+
+    What position i is, its Layout, goes from the reader straight to the Description: figures need
+    it, the decoder never does.
+    """
 
     values: Array  # (B, M, D)
     mask: Array  # (B, M) bool, true where a position exists
     keys: Array | None = None  # (B, M, A): the attention's projection of values, computed once
-    layouts: tuple[Layout, ...] = ()  # one per example, or none in training
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -76,7 +79,6 @@ class ContextSet:
             values=self.values[examples],
             mask=self.mask[examples],
             keys=None if self.keys is None else self.keys[examples],
-            layouts=tuple(self.layouts[int(i)] for i in examples) if self.layouts else (),
         )
 
 

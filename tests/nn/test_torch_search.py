@@ -6,8 +6,9 @@ import torch
 
 from sightline import search
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
+from sightline.errors import DataError
 from sightline.nn.decoder import Decoder
-from sightline.nn.model import EncoderDecoder
+from sightline.nn.model import Batch, EncoderDecoder
 from sightline.nn.stepper import TorchStepper
 from sightline.steppers import Ensemble, Fusion, Prefixed
 from sightline.vocab import BEGIN
@@ -105,3 +106,12 @@ def test_fusion_with_a_language_model(task):
     own = search.rescore(base, task.inputs([TEXTS[1]]), [best.tokens])[0]
     prior = search.rescore(language_model, 1, [best.tokens])[0]
     np.testing.assert_allclose(best.log_probs, own.log_probs + 0.5 * prior.log_probs, atol=1e-4)
+
+
+def test_an_empty_input_is_an_error_that_names_it(task):
+    model = stepper(task)
+    with pytest.raises(DataError, match="example 2 is empty"):
+        beams(model, task, ["abc", "", "d"])
+    batch = Batch(torch.tensor([[1, 4, 2]] * 2), task.inputs(["a", ""]), name="lines 7, 9")
+    with pytest.raises(DataError, match="example 2 of lines 7, 9 is empty"):
+        model.model.loss(batch)

@@ -26,8 +26,12 @@ def describe(
     n_best: Annotated[int, typer.Option(min=1, help="Captions per picture.")] = 1,
     prefix: Annotated[str, typer.Option(help="Words that the caption has to begin with.")] = "",
     figure: Annotated[
-        Path | None, typer.Option(help="Draw where it looked, a PNG per picture, in this folder.")
+        Path | None,
+        typer.Option(help="Draw where it looked, one file per picture, in this folder."),
     ] = None,
+    figure_format: Annotated[
+        str, typer.Option(help="png, jpg or svg: a panel per word; gif or webp: it moves.")
+    ] = "png",
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object per picture and line.")
     ] = False,
@@ -53,7 +57,7 @@ def describe(
         failed += isinstance(result, str)
         _show(name, result, as_json=as_json, alone=len(files) == 1)
         if figure is not None and not isinstance(result, str):
-            _draw(figure, name, picture, result, captioner)
+            _draw(figure, figure_format, name, picture, result, captioner)
     if failed:
         raise typer.Exit(2)
 
@@ -116,10 +120,17 @@ def _show(name: str, result: Description | str, *, as_json: bool, alone: bool) -
             typer.echo(" " * len(start) + f"{other.text}  ({other.score:.2f})")
 
 
-def _draw(folder: Path, name: str, picture: Any, result: Description, captioner: Captioner) -> None:
-    from sightline.figures import draw_attention
+def _draw(
+    folder: Path,
+    suffix: str,
+    name: str,
+    picture: Any,
+    result: Description,
+    captioner: Captioner,
+) -> None:
+    from sightline.figures import animate_attention, draw_attention
 
-    stem = "stdin" if name == "-" else Path(name).stem
-    path = folder / f"{stem}.png"
-    draw_attention(picture, result, path, visible_box=captioner.visible_box(picture))
+    path = folder / f"{'stdin' if name == '-' else Path(name).stem}.{suffix}"
+    draw = animate_attention if suffix in ("gif", "webp") else draw_attention
+    draw(picture, result, path, visible_box=captioner.visible_box(picture))
     typer.echo(f"wrote {path}", err=True)

@@ -30,7 +30,8 @@ def evaluate(
 
     loaded = load_for(model, "language_model", "caption")
     if loaded.recipe.task == "caption":
-        _captions(loaded, data, split, beam, report, as_json)
+        log = Path(model) / "log.jsonl"
+        _captions(loaded, data, split, beam, report, log, as_json)
     else:
         _language_model(loaded, data, as_json)
 
@@ -64,6 +65,7 @@ def _captions(
     split: str,
     beam: int | None,
     report: Path | None,
+    log: Path,
     as_json: bool,
 ) -> None:
     import json
@@ -87,12 +89,15 @@ def _captions(
     else:
         _table(model, scores, f"{len(examples)} pictures of {path}, {split}")
     if report is not None:
-        _report(report, model, examples, described, scores)
+        _report(report, model, examples, described, scores, log)
 
 
-def _report(path: Path, model: Captioner, examples: Any, described: Any, scores: Any) -> None:
+def _report(
+    path: Path, model: Captioner, examples: Any, described: Any, scores: Any, log: Path
+) -> None:
     from sightline.report import ReportItem, write_report
     from sightline.tasks.caption import PUBLISHED
+    from sightline.training.journal import read_log
 
     items = [
         ReportItem(e.id, e.media, e.targets, d, scores["per_item"][e.id])
@@ -103,6 +108,7 @@ def _report(path: Path, model: Captioner, examples: Any, described: Any, scores:
         items,
         title=f"Captions: {model.recipe.description or model.recipe.manifest}",
         metrics=scores,
+        curves=read_log(log) if log.is_file() else (),  # a run has its log, a zoo model none
         paper=PUBLISHED.get(model.recipe.benchmark or ""),
         image_spec=model.encoder.spec,
     )

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sightline.config import LossConfig
+from sightline.errors import DataError
 from sightline.nn.decoder import Decoder, DecoderState
 from sightline.nn.losses import HardObjective, Loss, scale, sequence_loss
 from sightline.types import ContextSet
@@ -41,8 +42,17 @@ class EncoderDecoder(nn.Module):
         if decoder.attention is not None and decoder.config.attention.hard:
             self.hard = HardObjective(loss.hard)
 
-    def encode(self, inputs: Any) -> ContextSet | None:
-        return None if self.encoder is None else self.encoder(inputs)
+    def encode(self, inputs: Any, name: str = "") -> ContextSet | None:
+        """Read the inputs; one with nothing to look at is an error that says which it is."""
+        if self.encoder is None:
+            return None
+        context: ContextSet = self.encoder(inputs)
+        seen = context.mask.any(1)  # (B,)
+        if not bool(seen.all()):
+            number = int((~seen).nonzero()[0]) + 1
+            where = f" of {name}" if name else ""
+            raise DataError(f"example {number}{where} is empty: there is nothing to attend to")
+        return context
 
     def start(self, inputs: Any, rows: int = 1) -> DecoderState:
         """The decoder's first state, one row per example (`rows` of them with no encoder)."""
@@ -52,7 +62,7 @@ class EncoderDecoder(nn.Module):
         """The loss of a batch, from `state` where one is carried over (truncated BPTT)."""
         before, targets = batch.targets[:, :-1], batch.targets[:, 1:]
         if state is None:
-            context = self.encode(batch.inputs)
+            context = self.encode(batch.inputs, batch.name)
             if self.hard is not None and self.training:
                 assert context is not None
                 return self._hard_loss(self.hard, context, before, targets)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from sightline.nn.decoder import DecoderState
     from sightline.nn.losses import Loss
     from sightline.nn.model import Batch, EncoderDecoder
-    from sightline.vocab import Vocabulary
 
 
 class TaskNames(NamedTuple):
@@ -43,6 +42,12 @@ TASKS = {
         trainer="CaptionTask",
         model="Captioner",
     ),
+    "translate": TaskNames(
+        "sightline.tasks.translate",
+        recipe="TranslateRecipe",
+        trainer="TranslateTask",
+        model="Translator",
+    ),
 }
 
 
@@ -68,7 +73,7 @@ class Task(Protocol):
     """What the training loop asks of a task."""
 
     recipe: Any  # the task's Recipe
-    vocab: Vocabulary
+    files: dict[str, str]  # what goes into checkpoints beside config and weights: vocabularies
     fingerprint: str  # of the training data; a resumed run must see the same
     metrics: tuple[str, ...]  # the names that `evaluate` gives, any of which can choose the best
     carries_state: bool  # the decoder's state goes on from batch to batch (truncated BPTT)

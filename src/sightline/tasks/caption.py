@@ -114,6 +114,7 @@ class CaptionTask:
         self.vocab = Vocabulary.build(
             "word", (text for _, text in captions), recipe.vocabulary, recipe.min_count
         )
+        self.files = {"vocab.json": self.vocab.to_json()}
         self.captions = [
             (number, [BEGIN, *self.vocab.encode(text), END])
             for number, text in captions

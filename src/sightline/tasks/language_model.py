@@ -82,6 +82,7 @@ class LanguageModelTask:
             recipe.vocabulary,
             recipe.min_count,
         )
+        self.files = {"vocab.json": self.vocab.to_json()}
         self.reader = TextReader(recipe, self.vocab)
         self.carries_state = recipe.sequence == "stream"
         self.held_out = held_out

@@ -20,6 +20,7 @@ from sightline.errors import CheckpointError, TrainingError
 from sightline.metrics.base import lower_is_better
 from sightline.nn.decoder import DecoderState
 from sightline.nn.losses import Loss
+from sightline.nn.memory import keep_freed_memory
 from sightline.nn.model import Batch, EncoderDecoder
 from sightline.tasks import Task
 from sightline.training import checkpoint as files
@@ -32,7 +33,6 @@ from sightline.training.optimisers import (
     learning_rate_factor,
     set_learning_rate,
 )
-from sightline.vocab import Vocabulary
 
 LOG_EVERY = 20  # steps per line of the log
 # What may differ when a run is resumed.
@@ -107,6 +107,7 @@ class Trainer:
                 f"training.select={self.config.select} is not a metric of this task; it has "
                 + ", ".join(task.metrics)
             )
+        keep_freed_memory()
         torch.manual_seed(self.config.seed)
         self.device = pick_device(self.config.device)
         self.model: EncoderDecoder = task.build_model().to(self.device)
@@ -255,10 +256,7 @@ class Trainer:
             weights = self.model.state_dict()
             snapshot = Checkpoint(
                 step=self.progress.step,
-                texts={
-                    files.CONFIG: recipes.to_yaml(self.task.recipe),
-                    files.VOCAB: self.task.vocab.to_json(),
-                },
+                texts={files.CONFIG: recipes.to_yaml(self.task.recipe), **self.task.files},
                 weights=weights,
                 training={
                     "progress": asdict(self.progress),
@@ -303,11 +301,18 @@ class Trainer:
                 f"{folder} was trained with another {', '.join(refused)}; "
                 "resume with the same recipe, or train into another --out"
             )
-        vocab = Vocabulary.load(folder / files.VOCAB)
-        if training.get("data") != self.task.fingerprint or vocab != self.task.vocab:
+        same = training.get("data") == self.task.fingerprint
+        if not same or any(_text(folder / name) != text for name, text in self.task.files.items()):
             raise TrainingError(
                 f"{folder} was trained on other data than this; resume with the same files"
             )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} is missing or damaged ({error})") from None
 
 
 def _differences(before: Any, after: Any, prefix: str = "") -> list[str]:
