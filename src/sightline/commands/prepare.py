@@ -98,6 +98,38 @@ def table(
     _write(prepared, out)
 
 
+Reference = Annotated[list[Path] | None, typer.Option(help="One more translation of the source.")]
+
+
+@prepare.command()
+def parallel(
+    train: Annotated[
+        tuple[Path, Path], typer.Option(metavar="SOURCE TARGET", help="The files to learn from.")
+    ],
+    dev: Annotated[
+        tuple[Path, Path] | None, typer.Option(metavar="SOURCE TARGET", help="To choose by.")
+    ] = None,
+    test: Annotated[
+        tuple[Path, Path] | None, typer.Option(metavar="SOURCE TARGET", help="To report on.")
+    ] = None,
+    dev_reference: Reference = None,
+    test_reference: Reference = None,
+    out: Out = Path("parallel.jsonl"),
+) -> None:
+    """Pairs of text files, the line of one the translation of the same line of the other."""
+    from sightline.data.manifest import Split
+    from sightline.data.parallel import from_parallel
+    from sightline.errors import DataError
+
+    splits: dict[Split, list[Path]] = {"train": [*train]}
+    for name, pair, more in (("dev", dev, dev_reference), ("test", test, test_reference)):
+        if pair is not None:
+            splits[name] = [*pair, *(more or [])]  # type: ignore[index]
+        elif more:
+            raise DataError(f"--{name}-reference adds to --{name} SOURCE TARGET; give that too")
+    _write(from_parallel(splits), out)
+
+
 def _write(prepared: Prepared, out: Path) -> None:
     from sightline.data.manifest import write_manifest
 
