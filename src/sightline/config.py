@@ -110,6 +110,15 @@ class RecurrentConfig:
 
 
 @dataclass(frozen=True)
+class VocabularyConfig:
+    """The tokens of one language (`vocab.py`)."""
+
+    kind: Literal["word", "char", "bpe"] = "bpe"
+    size: Positive = 8000  # at most this many tokens
+    min_count: Positive = 1  # of words, characters or merges
+
+
+@dataclass(frozen=True)
 class HardConfig:
     """The hard-attention objective (Xu et al. §4.1)."""
 

@@ -1,0 +1,62 @@
+"""Sentences ↔ tokens: exact in any script, with words that alignments can count."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sightline.config import VocabularyConfig
+from sightline.tasks.sentences import Sentences, clean, mark_words, unmark_words
+
+TEXTS = [
+    "Ein Hund, der „schläft“ (im Gras).",
+    "l'homme-là a 3.5 km !",
+    "你好，世界。これは test です",
+    "مرحبا، بالعالم؟",
+    "नमस्ते दुनिया।",
+    "e\u0301te\u0301 😀👍🏽 zero\u200dwidth",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_words_and_signs_are_put_together_again_exactly(text):
+    assert unmark_words(mark_words(clean(text))) == clean(text)
+
+
+def test_signs_are_tokens_of_their_own_and_words_of_any_script_stay_whole():
+    assert mark_words("Hund.") == "Hund ￭."
+    assert mark_words("(im Gras)") == "(￭ im Gras ￭)"
+    assert mark_words("l'homme") == "l ￭'￭ homme"
+    assert mark_words("नमस्ते दुनिया") == "नमस्ते दुनिया"  # vowel signs are no letters to \w
+    assert mark_words("你好") == "你 ￭好"
+
+
+@given(st.text(max_size=40))
+@settings(max_examples=300, deadline=None)
+def test_any_text_survives_every_kind_of_vocabulary(text):
+    wanted = clean(text)
+    for kind in ("word", "char", "bpe"):
+        sentences = Sentences.learn(VocabularyConfig(kind, size=400), ["some other text"])
+        tokens = sentences.split(text)
+        expected = wanted.replace("￭", "■") if kind == "word" else wanted
+        assert sentences.text(tokens) == expected
+        assert [word for word, _, _ in sentences.words(tokens)] == expected.split()
+
+
+def test_clean_leaves_one_line_without_control_characters():
+    assert clean(" a\tb\x00c\x1b\u2028d\x85e\r\n") == "a b c d e"
+    assert clean("e\u0301") == "é"
+    assert clean("\ud800x") == "?x"
+
+
+@pytest.mark.parametrize("kind", ["word", "char", "bpe"])
+def test_a_long_text_is_cut_after_sentences_or_words_or_anywhere(kind):
+    text = "One two three. Four five six seven eight nine ten."
+    sentences = Sentences.learn(VocabularyConfig(kind, size=280), [text])
+    tokens = sentences.split(text)
+    for longest in (1, 2, 5, 20, 30, 1000):
+        parts = sentences.parts(tokens, longest)
+        assert [token for part in parts for token in part] == tokens
+        assert max(map(len, parts)) <= longest
+    whole = [sentences.text(part) for part in sentences.parts(tokens, len(tokens) - 1)]
+    assert whole[0] == "One two three."
+    assert sentences.parts([], 5) == []
