@@ -46,8 +46,8 @@ class TextEncoder(nn.Module):
                 outputs.append(reverse(states, lengths) if backward else states)
             hidden, last = torch.cat(outputs, -1), torch.cat(finals, -1)
         if self.config.summary:
-            return ContextSet(last[:, None], torch.ones_like(mask[:, :1]))
-        return ContextSet(hidden * mask[..., None], mask)
+            return ContextSet(self.drop(last)[:, None], torch.ones_like(mask[:, :1]))
+        return ContextSet(self.drop(hidden) * mask[..., None], mask)
 
 
 class FeatureEncoder(nn.Module):

@@ -1,0 +1,65 @@
+"""Quality against sentence length: where a model without attention falls behind (D §IV-A)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from sightline.errors import UserError
+from sightline.figures.curves import _matplotlib
+from sightline.figures.files import write
+
+Sentence = tuple[int, str, str]  # the source's length, what the model wrote, the reference
+CLASSES = 8
+FEWEST = 20  # sentences in a class; fewer give a BLEU that means nothing
+
+
+def quality_by_length(
+    sentences: Sequence[Sentence], edges: Sequence[float]
+) -> list[tuple[float, float, int]]:
+    """For each class of lengths (edge, next edge] its mean length, BLEU and size."""
+    from sightline.metrics.base import Corpus
+    from sightline.metrics.translation import SacreBleu
+
+    lengths = np.array([length for length, _, _ in sentences])
+    metric = SacreBleu()
+    corpus = Corpus(
+        tuple(range(len(sentences))),
+        tuple(hypothesis for _, hypothesis, _ in sentences),
+        tuple((reference,) for _, _, reference in sentences),
+    )
+    rows = metric.statistics(corpus)  # (N, S)
+    found = []
+    for low, high in itertools.pairwise(edges):
+        inside = (lengths > low) & (lengths <= high)
+        if inside.any():
+            score = float(metric.corpus_scores(rows[inside])[0])
+            found.append((float(lengths[inside].mean()), score, int(inside.sum())))
+    return found
+
+
+def draw_quality_by_length(systems: Mapping[str, Sequence[Sentence]], path: Path | str) -> None:
+    """BLEU by source length, one curve per system, over classes of about equal size."""
+    if not systems or not all(systems.values()):
+        raise UserError("quality by length needs sentences of at least one system")
+    lengths = np.concatenate([[row[0] for row in rows] for rows in systems.values()])
+    smallest = min(len(rows) for rows in systems.values())
+    classes = max(1, min(CLASSES, smallest // FEWEST))
+    inner = np.unique(np.quantile(lengths, np.linspace(0, 1, classes + 1)[1:]))
+    edges = [float(lengths.min()) - 1, *inner.tolist()]
+    plt = _matplotlib()
+    figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    for name, rows in systems.items():
+        points = quality_by_length(rows, edges)
+        axes.plot([p[0] for p in points], [p[1] for p in points], "o-", linewidth=2, label=name)
+    axes.set_xlabel("length of the source sentence")
+    axes.set_ylabel("sacreBLEU")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    write(path, lambda file: figure.savefig(file, dpi=140))
+    plt.close(figure)

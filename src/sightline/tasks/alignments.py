@@ -1,0 +1,140 @@
+"""Word alignments from attention (D §VI): as data, as Pharaoh lines, as a lexicon, as a figure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.errors import CheckpointError, DataError, UserError
+from sightline.tasks.sentences import Sentences
+from sightline.types import Description
+
+if TYPE_CHECKING:
+    from sightline.tasks.translate import Translator
+
+LEXICON = "lexicon.json"  # in a model's folder
+Lexicon = dict[str, dict[str, float]]  # source token → its translations, the commonest first
+Link = tuple[int, int, float]  # source word, target word (both from 0), confidence
+
+
+@dataclass(frozen=True)
+class WordAlignment:
+    """Which source words each target word came from."""
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    # (target words, source words). A row sums to 1 less what it gave to the end of the sentence:
+    # that part came from no word.
+    weights: NDArray[np.float32]
+
+    def links(self, least: float = 0.0) -> list[Link]:
+        """For each target word its likeliest source word, if the weight there is `least`."""
+        if self.weights.size == 0:
+            return []
+        best = self.weights.argmax(1)
+        sure = [(int(s), t, float(self.weights[t, s])) for t, s in enumerate(best)]
+        return [link for link in sure if link[2] >= least]
+
+    def pharaoh(self, least: float = 0.0) -> str:
+        """`0-0 1-2 …`: source and target positions, ordered by source."""
+        return " ".join(f"{s}-{t}" for s, t, _ in sorted(self.links(least)))
+
+    def to_json(self, least: float = 0.0) -> dict[str, Any]:
+        links = [[s, t, round(weight, 4)] for s, t, weight in sorted(self.links(least))]
+        return {"source": list(self.source), "target": list(self.target), "links": links}
+
+    def figure(self, path: Path | str) -> None:
+        """The alignment matrix, words on both axes (D figure 2)."""
+        from sightline.figures import draw_alignment
+
+        draw_alignment(self.weights, path, rows=self.target, columns=self.source)
+
+
+def word_alignment(description: Description, source: Sentences, target: Sentences) -> WordAlignment:
+    """Between words: over the tokens of a target word the mean, over those of a source word the
+    sum of the attention."""
+    if not description.tokens:
+        return WordAlignment((), (), np.zeros((0, 0), np.float32))
+    if description.attention is None or description.layout is None:
+        raise UserError(
+            "there is no attention to align by: the model has none, or the line is too long"
+        )
+    read = source.words(description.layout.labels)
+    written = target.words(description.tokens)
+    weights = np.zeros((len(written), len(read)), np.float32)
+    for t, (_, start, stop) in enumerate(written):
+        row = description.attention[start:stop].mean(0)  # (M,)
+        weights[t] = [row[a:b].sum() for _, a, b in read]
+    return WordAlignment(
+        tuple(word for word, _, _ in read), tuple(word for word, _, _ in written), weights
+    )
+
+
+# ---------------------------------------------------------------------------------- lexicon
+
+
+def learn_lexicon(
+    translator: Translator, pairs: Iterable[tuple[str, str]], keep: int = 10
+) -> Lexicon:
+    """What each source token was most often aligned to when known pairs are forced."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for block in _blocks(pairs, 1024):
+        for forced in translator.force([s for s, _ in block], [t for _, t in block]):
+            if forced.attention is None or forced.layout is None:
+                continue
+            labels = forced.layout.labels
+            for token, place in zip(forced.tokens, forced.attention.argmax(1), strict=True):
+                if place < len(labels) - 1:  # the last place is the end: from no word
+                    counts[labels[place]][token] += 1
+    if not counts:
+        raise UserError("no pair could be aligned; a lexicon needs text and a model that attends")
+    return {word: _shares(found, keep) for word, found in sorted(counts.items())}
+
+
+def _shares(found: Counter[str], keep: int) -> dict[str, float]:
+    total = sum(found.values())
+    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return {token: round(count / total, 4) for token, count in ranked[:keep]}
+
+
+def _blocks(pairs: Iterable[tuple[str, str]], size: int) -> Iterator[Sequence[tuple[str, str]]]:
+    block: list[tuple[str, str]] = []
+    for pair in pairs:
+        block.append(pair)
+        if len(block) == size:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def save_lexicon(folder: Path, lexicon: Lexicon) -> Path:
+    path = folder / LEXICON
+    partial = path.with_name(f".{LEXICON}")
+    try:
+        partial.write_text(json.dumps(lexicon, ensure_ascii=False, indent=0), encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}") from None
+    return path
+
+
+def load_lexicon(folder: Path) -> Lexicon:
+    """The lexicon in a model's folder; an empty one where there is none."""
+    path = folder / LEXICON
+    try:
+        lexicon: Lexicon = json.loads(path.read_text(encoding="utf-8"))
+        if not all(isinstance(found, dict) for found in lexicon.values()):
+            raise ValueError("not a dictionary of dictionaries")
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); delete it or make it anew") from None
+    return lexicon

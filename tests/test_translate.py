@@ -1,0 +1,500 @@
+"""Translation whole: a toy language, training, translating, aligning, and the commands."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+import sightline
+from sightline.commands.align import align as align_command
+from sightline.commands.average import average as average_command
+from sightline.commands.translate import translate as translate_command
+from sightline.config import AttentionConfig, BatchingConfig, RecurrentConfig, VocabularyConfig
+from sightline.errors import DataError, UserError
+from sightline.figures.lengths import draw_quality_by_length, quality_by_length
+from sightline.metrics import score
+from sightline.metrics.alignment import AlignmentErrorRate, GoldAlignment
+from sightline.tasks import read_recipe
+from sightline.tasks.alignments import learn_lexicon, load_lexicon, save_lexicon
+from sightline.tasks.language_model import LanguageModelRecipe, LanguageModelTask
+from sightline.tasks.translate import TranslateTask
+from sightline.training.loop import train
+from sightline.training.merging import average_checkpoints
+from toy_language import NAMES, NUMBERS, recipe, sentences, train_toy
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("toy")
+    train_toy(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def translator(folder):
+    return sightline.load(folder / "run")
+
+
+@pytest.fixture(scope="module")
+def bpe(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bpe")
+    train_toy(folder, kind="bpe", steps=280)
+    return sightline.load(folder / "run")
+
+
+def held_out(count=40, seed=2):
+    """Sentences that were not trained on, with their true alignments."""
+    return [(" ".join(s), " ".join(t), links) for s, t, links in sentences(count, seed)]
+
+
+def bleu(translator, pairs):
+    found = translator.translate([source for source, _, _ in pairs])
+    hypotheses = {n: d.text for n, d in enumerate(found)}
+    references = {n: [target] for n, (_, target, _) in enumerate(pairs)}
+    return score(hypotheses, references, ["sacrebleu"], intervals=False)["corpus"]["sacrebleu"]
+
+
+# ---------------------------------------------------------------------------- learning
+
+
+def test_it_learns_words_and_their_order(translator):
+    assert bleu(translator, held_out()) > 90
+
+
+def test_it_learns_with_byte_pair_pieces(bpe):
+    assert bleu(bpe, held_out()) > 85
+
+
+def test_the_simple_encoder_decoder_is_only_configuration(folder, tmp_path):
+    base = recipe(folder / "toy.jsonl", steps=30)
+    simple = replace(
+        base,
+        encoder=RecurrentConfig(embedding=16, hidden=32, summary=True),
+        model=replace(
+            base.model, attention=AttentionConfig(kind="none"), context=("state", "every")
+        ),
+    )
+    train(TranslateTask(simple), tmp_path / "run", console=Console(quiet=True))
+    model = sightline.load(tmp_path / "run")
+    found = model.translate("the dog sees a cat .")
+    assert found.attention is None
+    assert found.layout is None
+    with pytest.raises(UserError, match="no attention"):
+        model.align(["the dog"], ["ka hundo"])
+
+
+def test_sampled_softmax_trains_too(folder, tmp_path):
+    base = recipe(folder / "toy.jsonl", steps=60)
+    sampled = replace(base, model=replace(base.model, sampled_softmax=20))
+    outcome = train(TranslateTask(sampled), tmp_path / "run", console=Console(quiet=True))
+    assert outcome.progress.metrics["loss"] < 2.5  # ln 80 = 4.4 before training
+
+
+# ---------------------------------------------------------------------------- translating
+
+
+def test_a_batch_equals_its_singles_and_order_is_kept(translator):
+    texts = [source for source, _, _ in held_out(12)]
+    texts = [texts[0], "", *texts[1:], "   ", "the dog"]
+    together = translator.translate(texts, n_best=2)
+    assert len(together) == len(texts)
+    for text, mine in zip(texts, together, strict=True):
+        alone = translator.translate(text, n_best=2)
+        assert alone.text == mine.text
+        assert [other.text for other in alone.alternatives] == [
+            other.text for other in mine.alternatives
+        ]
+        assert (mine.text == "") == (text.strip() == "")
+        if mine.attention is not None:
+            np.testing.assert_allclose(alone.attention, mine.attention, atol=1e-4)
+
+
+def test_a_description_says_where_it_looked(translator, tmp_path):
+    found = translator.translate("the red dog sees a cat .", n_best=3)
+    labels = ("the", "red", "dog", "sees", "a", "cat", ".", "<end>")
+    assert found.layout.labels == labels
+    assert found.attention.shape == (len(found.tokens), len(labels))
+    np.testing.assert_allclose(found.attention.sum(1), 1, rtol=1e-4)
+    assert len(found.alternatives) == 2
+    json.dumps(found.to_json())
+    found.figure(tmp_path / "tokens.png")
+    translator.alignment(found).figure(tmp_path / "words.svg")
+    assert "hundo" in (tmp_path / "words.svg").read_text()
+
+
+@pytest.mark.parametrize("text", ["مرحبا بالعالم", "你好，世界", "\x00\x07", "a\u2028b", "\ud800"])
+def test_strange_text_gives_one_line(translator, bpe, text):
+    for model in (translator, bpe):
+        found = model.translate([text, "the dog sees a cat ."])
+        assert len(found) == 2
+        assert "\n" not in found[0].text
+        assert found[1].text == model.translate("the dog sees a cat .").text
+
+
+def test_a_line_of_ten_thousand_words_is_translated_in_parts(translator):
+    brief = replace(translator, recipe=replace(translator.recipe, longest=10))
+    once = translator.translate("the dog sees a cat .", beam=1)
+    found = brief.translate(" ".join(["the dog sees a cat ."] * 1667), beam=1)
+    assert found.text == " ".join([once.text] * 1667)
+    assert found.attention is None  # too large to be kept
+    short = brief.translate(" ".join(["the dog sees a cat ."] * 30), beam=1)
+    assert short.attention.shape == (len(short.tokens), len(short.layout.labels))
+    links, own = brief.alignment(short).links(), translator.alignment(once).links()
+    assert [(s, t) for s, t, _ in links] == [
+        (s + 6 * n, t + 6 * n) for n in range(30) for s, t, _ in own
+    ]
+
+
+def test_unknown_words_come_from_the_source_or_the_lexicon(folder, tmp_path):
+    """Two nouns are in no vocabulary: one is the same in both languages, one is looked up."""
+
+    def rare(text, number):
+        for word in ("stone", "petra"):
+            text = text.replace(word, f"zeb{number}")
+        for word in ("bird", "pajar"):
+            text = text.replace(word, f"{word}{number % 40}")
+        return text
+
+    lines = [json.loads(line) for line in (folder / "toy.jsonl").read_text().splitlines()]
+    for number, line in enumerate(lines):
+        line["source"] = rare(line["source"], number)
+        line["targets"] = [rare(text, number) for text in line["targets"]]
+    manifest = tmp_path / "rare.jsonl"
+    manifest.write_text("\n".join(json.dumps(line) for line in lines))
+    few = VocabularyConfig("word", min_count=20)
+    settings = recipe(manifest, steps=300, source=few, target=few)
+    best = train(TranslateTask(settings), tmp_path / "run", console=Console(quiet=True)).run.best()
+    model = sightline.load(tmp_path / "run")
+    assert not any(word.startswith(("pajar", "zeb")) for word in model.target.vocab.tokens)
+    train_lines = [line for line in lines if line["split"] == "train"]
+    save_lexicon(best, learn_lexicon(model, [(x["source"], x["targets"][0]) for x in train_lines]))
+    looks_up = sightline.load(tmp_path / "run")
+    assert load_lexicon(best) == looks_up.lexicon
+    test_lines = [line for line in lines if line["split"] == "test"]
+
+    def found(translator, beginning):
+        texts = translator.translate([line["source"] for line in test_lines])
+        return np.mean(
+            [
+                word in text.text.split()
+                for line, text in zip(test_lines, texts, strict=True)
+                for word in line["targets"][0].split()
+                if word.startswith(beginning)
+            ]
+        )
+
+    assert found(model, "zeb") > 0.85
+    assert found(model, "pajar") == 0
+    assert found(looks_up, "pajar") > 0.85
+
+
+# ---------------------------------------------------------------------------- aligning
+
+
+def error_rate(proposed, pairs):
+    gold = [GoldAlignment(frozenset(links), frozenset(links)) for _, _, links in pairs]
+    metric = AlignmentErrorRate()
+    return float(metric.corpus_scores(metric.statistics(list(zip(proposed, gold, strict=True))))[0])
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_forced_alignments_beat_the_diagonal(translator, bpe, kind):
+    model = {"word": translator, "bpe": bpe}[kind]
+    pairs = held_out(60)
+    found = model.align([s for s, _, _ in pairs], [t for _, t, _ in pairs])
+    ours = error_rate([{(s, t) for s, t, _ in a.links()} for a in found], pairs)
+    diagonal = [
+        {(round(t * len(s.split()) / len(o.split())), t) for t in range(len(o.split()))}
+        for s, o, _ in pairs
+    ]
+    theirs = error_rate(diagonal, pairs)
+    assert theirs > 0.4
+    assert ours < 0.5 * theirs
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_copied_names_and_numbers_align_to_themselves(translator, bpe, kind):
+    model = {"word": translator, "bpe": bpe}[kind]
+    pairs = held_out(60)
+    right = []
+    for alignment in model.align([s for s, _, _ in pairs], [t for _, t, _ in pairs]):
+        for s, t, confidence in alignment.links():
+            assert 0 <= confidence <= 1.0001
+            if alignment.target[t] in NAMES + NUMBERS:
+                right.append(alignment.source[s] == alignment.target[t])
+    assert len(right) > 40
+    assert np.mean(right) > 0.85
+
+
+def test_forcing_a_translation_gives_what_the_search_found(translator):
+    found = translator.translate("the red dog sees a cat near Eva .")
+    (forced,) = translator.force(["the red dog sees a cat near Eva ."], [found.text])
+    assert forced.tokens == found.tokens
+    np.testing.assert_allclose(forced.log_probs, found.log_probs, atol=1e-4)
+    np.testing.assert_allclose(forced.attention, found.attention, atol=1e-4)
+
+
+def test_word_weights_are_the_mean_over_target_and_the_sum_over_source_pieces(bpe):
+    source, target = "the gorgeous Anna .", "ka Dmitri ."
+    (forced,) = bpe.force([source], [target])
+    (alignment,) = bpe.align([source], [target])
+    assert alignment.source == ("the", "gorgeous", "Anna", ".")
+    assert alignment.target == ("ka", "Dmitri", ".")
+    assert len(forced.layout.labels) > 6  # words of several pieces
+    starts = [i for i, label in enumerate(forced.layout.labels) if label.startswith("▁")]
+    rows = [i for i, token in enumerate(forced.tokens) if token.startswith("▁")]
+    word = forced.attention[rows[1] : rows[2]].mean(0)
+    expected = [word[a:b].sum() for a, b in zip(starts, [*starts[1:], -1], strict=True)]
+    np.testing.assert_allclose(alignment.weights[1], expected, rtol=1e-5)
+
+
+def test_pairs_with_an_empty_or_endless_side_have_empty_alignments(translator):
+    sources, targets = ["", "the dog", "the"], ["ka", " ", "ka " * 3000]
+    for found in translator.align(sources, targets):
+        assert found.links() == []
+        assert found.pharaoh() == ""
+    with pytest.raises(DataError, match="no pairs"):
+        translator.align(["a"], [])
+
+
+# ---------------------------------------------------------------------------- combining
+
+
+def test_an_ensemble_of_one_model_twice_equals_it(translator):
+    texts = [source for source, _, _ in held_out(8)]
+    twice = translator.together(translator)
+    for mine, alone in zip(twice.translate(texts), translator.translate(texts), strict=True):
+        assert mine.text == alone.text
+        np.testing.assert_allclose(mine.log_probs, alone.log_probs, atol=1e-4)
+        np.testing.assert_allclose(mine.attention, alone.attention, atol=1e-4)
+
+
+def test_models_of_other_vocabularies_are_no_ensemble(translator, bpe):
+    with pytest.raises(UserError, match="model 2 has another source vocabulary"):
+        translator.together(bpe)
+
+
+@pytest.fixture(scope="module")
+def language_model(folder):
+    text = "\n".join(target for _, target, _ in held_out(400, seed=9))
+    (folder / "text.txt").write_text(text)
+    settings = recipe(folder / "toy.jsonl", steps=60)
+    lm = LanguageModelRecipe(
+        text=str(folder / "text.txt"),
+        unit="word",
+        sequence="line",
+        batching=BatchingConfig("token_budget", 1500),
+        training=replace(settings.training, select="loss"),
+    )
+    lm = replace(lm, model=replace(lm.model, embedding=32, hidden=48))
+    train(LanguageModelTask(lm), folder / "lm", console=Console(quiet=True))
+    return sightline.load(folder / "lm")
+
+
+def test_shallow_fusion_adds_the_language_models_scores(translator, language_model):
+    source = "the red dog sees a cat ."
+    (target,) = [translator.translate(source).text]
+    fused = translator.fused(language_model, 0.3)
+    (together,) = fused.force([source], [target])
+    (own,) = translator.force([source], [target])
+    prior = language_model.read(target)
+    expected = np.array(own.log_probs) + 0.3 * np.array(prior.log_probs)
+    np.testing.assert_allclose(together.log_probs, expected, atol=1e-4)
+    assert fused.translate(source).text == target  # it is right without help
+    none = translator.fused(language_model, 0.0).translate(source)
+    np.testing.assert_allclose(none.log_probs, translator.translate(source).log_probs, atol=1e-5)
+
+
+def test_a_language_model_of_other_tokens_is_refused(bpe, language_model):
+    with pytest.raises(UserError, match="language model knows"):
+        bpe.fused(language_model, 0.3)
+
+
+def test_averaged_checkpoints_are_a_model(folder, tmp_path):
+    from safetensors.numpy import load_file
+
+    taken = average_checkpoints(folder / "run", tmp_path / "mean", newest=2)
+    assert len(taken) == 2
+    first, second, mean = (
+        load_file(path / "weights.safetensors") for path in (*taken, tmp_path / "mean")
+    )
+    for name, values in mean.items():
+        np.testing.assert_allclose(values, (first[name] + second[name]) / 2, atol=1e-6)
+    assert sightline.load(tmp_path / "mean").translate("the dog sees a cat .").text
+    with pytest.raises(UserError, match="already there"):
+        average_checkpoints(folder / "run", tmp_path / "mean")
+
+
+# ---------------------------------------------------------------------------- commands
+
+
+def call(function, *arguments, input=None):
+    app = typer.Typer()
+    app.command()(function)
+    return CliRunner().invoke(app, [str(a) for a in arguments], input=input)
+
+
+def test_translate_keeps_lines_in_order_and_empty_ones_empty(folder, translator):
+    lines = ["the dog sees a cat .", "", "a big tree likes the bird .", " ", "every boy eats ."]
+    expected = [translator.translate(line).text for line in lines]
+    piped = call(translate_command, "-m", folder / "run", input="\n".join(lines))
+    assert piped.exit_code == 0, piped.output
+    assert piped.stdout.split("\n") == [*expected, ""]
+    (folder / "in.txt").write_text("\n".join(lines) + "\n")
+    from_file = call(translate_command, "-m", folder / "run", "--input", folder / "in.txt")
+    assert from_file.stdout == piped.stdout
+    given = call(translate_command, lines[0], lines[2], "-m", folder / "run")
+    assert given.stdout.splitlines() == [expected[0], expected[2]]
+    empty = call(translate_command, "-m", folder / "run", input="")
+    assert (empty.exit_code, empty.stdout) == (0, "")
+
+
+def test_translate_answers_each_line_before_the_next_is_written(folder, cli_environment):
+    """A program on the other end of the pipe may wait for every answer."""
+    code = (
+        "import typer; from sightline.commands.translate import translate\n"
+        "app = typer.Typer(); app.command()(translate); app()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "-m", str(folder / "run")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=cli_environment,
+        text=True,
+    ) as process:
+        for _ in range(2):
+            process.stdin.write("the dog sees a cat .\n")
+            process.stdin.flush()
+            assert "hundo" in process.stdout.readline()
+        process.stdin.close()
+        assert process.wait(timeout=30) == 0
+
+
+def test_translate_prints_n_best_lists_alignments_and_json(folder):
+    text = "the dog sees a cat ."
+    both = call(translate_command, text, "-m", folder / "run", "--n-best", 2, "--align")
+    rows = [line.split(" ||| ") for line in both.stdout.splitlines()]
+    assert [row[0] for row in rows] == ["1", "1"]
+    assert float(rows[0][2]) >= float(rows[1][2])
+    assert "0-0" in rows[0][3].split()
+    shown = call(translate_command, text, "-m", folder / "run", "--json", "--align")
+    content = json.loads(shown.stdout)
+    assert content["source"] == text
+    assert content["alignment"]["links"][0][:2] == [0, 0]
+    assert len(content["attention"]) == len(content["tokens"])
+    ensemble = call(translate_command, text, "-m", folder / "run", "-m", folder / "run")
+    assert ensemble.stdout.strip() == content["text"]
+
+
+def test_translate_takes_a_language_model_and_draws(folder, language_model, tmp_path):
+    options = ["-m", folder / "run", "--lm", folder / "lm", "--lm-weight", 0.2]
+    done = call(translate_command, "the dog sees a cat .", *options, "--figure", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "hundo" in done.stdout
+    assert (tmp_path / "1.png").stat().st_size > 1000
+
+
+def test_bad_input_to_translate_is_named(folder, tmp_path):
+    (tmp_path / "bad.txt").write_bytes(b"fine\nnot \xff so\n")
+    bad = call(translate_command, "-m", folder / "run", "-i", tmp_path / "bad.txt")
+    assert isinstance(bad.exception, DataError)
+    assert "bad.txt:2: not UTF-8: byte 9 is 0xff" in str(bad.exception)
+    piped = call(translate_command, "-m", folder / "run", input=b"fine\nnot \xff so\n")
+    assert "standard input:2: not UTF-8: byte 4" in str(piped.exception)
+    none = call(translate_command, "a text")
+    assert "name a translation model" in str(none.exception)
+    other = call(translate_command, "a text", "-m", folder / "absent")
+    assert "no model at" in str(other.exception)
+
+
+def test_align_writes_pharaoh_or_json_and_keeps_the_lexicon(folder, translator, tmp_path):
+    pairs = held_out(30)
+    sources, targets = [s for s, _, _ in pairs], [t for _, t, _ in pairs]
+    (tmp_path / "s").write_text("\n".join([*sources, ""]) + "\n")
+    (tmp_path / "t").write_text("\n".join([*targets, "ka"]) + "\n")
+    done = call(align_command, tmp_path / "s", tmp_path / "t", "-m", folder / "run")
+    assert done.exit_code == 0, done.output
+    expected = [found.pharaoh() for found in translator.align(sources, targets)]
+    assert done.stdout.split("\n") == [*expected, "", ""]
+    as_json = call(
+        align_command, tmp_path / "s", tmp_path / "t", "-m", folder / "run", "--format", "json"
+    )
+    content = [json.loads(line) for line in as_json.stdout.splitlines()]
+    assert content[0]["source"] == sources[0].split()
+    assert all(0 <= link[2] <= 1 for link in content[0]["links"])
+    few = call(
+        align_command, tmp_path / "s", tmp_path / "t", "-m", folder / "run",
+        "--min-confidence", 0.99,
+    )  # fmt: skip
+    assert len(few.stdout.split()) < len(done.stdout.split())
+    average_checkpoints(folder / "run", tmp_path / "model", newest=1)
+    kept = call(
+        align_command, tmp_path / "s", tmp_path / "t", "-m", tmp_path / "model", "--save-lexicon"
+    )
+    assert kept.exit_code == 0, kept.output
+    assert next(iter(sightline.load(tmp_path / "model").lexicon["dog"])) == "hundo"
+    (tmp_path / "t").write_text("one\n")
+    unequal = call(align_command, tmp_path / "s", tmp_path / "t", "-m", folder / "run")
+    assert "has 31 lines and" in str(unequal.exception)
+
+
+def test_average_command(folder, tmp_path):
+    done = call(average_command, folder / "run", "--out", tmp_path / "mean", "--newest", 2)
+    assert done.exit_code == 0, done.output
+    assert "the mean of step-" in done.stdout
+    absent = call(average_command, tmp_path / "absent", "--out", tmp_path / "other")
+    assert isinstance(absent.exception, UserError)
+
+
+# ---------------------------------------------------------------------------- recipes, figures
+
+
+@pytest.mark.parametrize("name", ["wmt-en-fr", "multi30k-en-de", "multi30k-de-en-simple"])
+def test_shipped_recipes_train_on_tiny_data(folder, tmp_path, name):
+    from sightline.commands.recipes import SHIPPED
+
+    small = [
+        "training.steps=2", "training.evaluate_every=2", "training.tensorboard=false",
+        "encoder.hidden=8", "model.hidden=16", "encoder.embedding=8", "model.embedding=8",
+        "search.beam=2",
+    ]  # fmt: skip
+    manifest = f"manifest={folder / 'toy.jsonl'}"
+    shipped = read_recipe(SHIPPED / f"{name}.yaml", [manifest, *small])
+    outcome = train(TranslateTask(shipped), tmp_path / "run", console=Console(quiet=True))
+    assert outcome.progress.step == 2
+
+
+def test_a_manifest_without_dev_or_with_only_long_pairs_is_refused(tmp_path):
+    line = {"source": "a b c", "targets": ["d e f"], "split": "train"}
+    (tmp_path / "m.jsonl").write_text(json.dumps(line))
+    with pytest.raises(DataError, match='no item of split "dev"'):
+        TranslateTask(recipe(tmp_path / "m.jsonl"))
+    (tmp_path / "m.jsonl").write_text(json.dumps(line) + "\n" + json.dumps(line | {"split": "dev"}))
+    with pytest.raises(DataError, match="at most longest=2"):
+        TranslateTask(recipe(tmp_path / "m.jsonl", longest=2))
+
+
+def test_quality_by_length_is_corpus_bleu_within_each_class(tmp_path):
+    import sacrebleu
+
+    rows = [(n, f"a b c d e {n}", "a b c d e 7") for n in range(1, 101)]
+    found = quality_by_length(rows, [0, 50, 100])
+    assert [(length, size) for length, _, size in found] == [(25.5, 50), (75.5, 50)]
+    expected = sacrebleu.corpus_bleu([h for _, h, _ in rows[50:]], [[r for _, _, r in rows[50:]]])
+    assert found[1][1] == pytest.approx(expected.score)
+    draw_quality_by_length({"attention": rows, "simple": rows[:60]}, tmp_path / "lengths.png")
+    assert (tmp_path / "lengths.png").stat().st_size > 5000
+    with pytest.raises(UserError, match="at least one system"):
+        draw_quality_by_length({}, tmp_path / "x.png")
+
+
+def test_the_toy_languages_links_are_a_permutation():
+    for source, target, links in sentences(50, 3):
+        assert sorted(s for s, _ in links) == list(range(len(source)))
+        assert sorted(t for _, t in links) == list(range(len(target)))
