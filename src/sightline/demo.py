@@ -24,10 +24,12 @@ VERSE = (
 
 def main() -> None:
     import sightline
+    from sightline.commands import one_thread
     from sightline.figures import draw_surprise
 
     typer.echo(f"Loading the language model `{MODEL}` that ships with Sightline …")
     model = sightline.load(MODEL)
+    one_thread()
     for temperature in (0.3, 0.7, 1.1):
         typer.echo(f"\n── temperature {temperature} " + "─" * 50)
         began, count = time.perf_counter(), 0

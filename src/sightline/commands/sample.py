@@ -30,9 +30,10 @@ def sample(
     """Write text with a language model, as it comes."""
     import json
 
-    from sightline.commands import load_for
+    from sightline.commands import load_for, one_thread
 
     language_model = load_for(model, "language_model")
+    one_thread()
     options = {"length": length, "temperature": temperature, "top_k": top_k, "top_p": top_p}
     if samples == 1 and not as_json and figure is None:
         for piece in language_model.stream(prompt, seed=seed, **options):
