@@ -10,6 +10,8 @@ from collections.abc import Callable
 import typer
 
 from sightline.commands import (
+    align,
+    average,
     curves,
     describe,
     evaluate,
@@ -19,6 +21,7 @@ from sightline.commands import (
     sample,
     score,
     train,
+    translate,
 )
 from sightline.errors import UserError
 
@@ -33,13 +36,16 @@ app = typer.Typer(
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "describe": describe.describe,
+    "translate": translate.translate,
+    "align": align.align,
+    "sample": sample.sample,
+    "score": score.score,
     "recipes": recipes.recipes,
     "train": train.train,
     "evaluate": evaluate.evaluate,
-    "sample": sample.sample,
-    "score": score.score,
-    "features": features.features,
     "curves": curves.curves,
+    "average": average.average,
+    "features": features.features,
 }
 for name, function in COMMANDS.items():
     app.command(name)(function)
