@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.config import VocabularyConfig
+from sightline.data.parallel import read_lines
 from sightline.tasks.sentences import Sentences, clean, mark_words, unmark_words
 
 TEXTS = [
@@ -44,7 +45,7 @@ def test_any_text_survives_every_kind_of_vocabulary(text):
 
 def test_clean_leaves_one_line_without_control_characters():
     assert clean(" a\tb\x00c\x1b\u2028d\x85e\r\n") == "a b c d e"
-    assert clean("e\u0301") == "é"
+    assert clean("\ufeffe\u0301") == "é"
     assert clean("\ud800x") == "?x"
 
 
@@ -60,3 +61,17 @@ def test_a_long_text_is_cut_after_sentences_or_words_or_anywhere(kind):
     whole = [sentences.text(part) for part in sentences.parts(tokens, len(tokens) - 1)]
     assert whole[0] == "One two three."
     assert sentences.parts([], 5) == []
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "cs"])
+def test_multi30k_survives_its_vocabularies(shared_data, language):
+    file = shared_data / "multi30k" / f"val.{language}.gz"
+    if not file.is_file():
+        pytest.skip(f"{file} is not here")
+    lines = read_lines(file)
+    for config in (VocabularyConfig("word", size=500), VocabularyConfig("bpe", size=600)):
+        sentences = Sentences.learn(config, lines[:500])
+        for line in lines:
+            tokens = sentences.split(line)
+            assert sentences.text(tokens) == clean(line)
+            assert [word for word, _, _ in sentences.words(tokens)] == clean(line).split()

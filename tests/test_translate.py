@@ -1,6 +1,7 @@
 """Translation whole: a toy language, training, translating, aligning, and the commands."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,9 +20,9 @@ from sightline.config import AttentionConfig, BatchingConfig, RecurrentConfig, V
 from sightline.errors import DataError, UserError
 from sightline.figures.lengths import draw_quality_by_length, quality_by_length
 from sightline.metrics import score
-from sightline.metrics.alignment import AlignmentErrorRate, GoldAlignment
+from sightline.metrics.alignment import GoldAlignment
 from sightline.tasks import read_recipe
-from sightline.tasks.alignments import learn_lexicon, load_lexicon, save_lexicon
+from sightline.tasks.alignments import error_rates, learn_lexicon, load_lexicon, save_lexicon
 from sightline.tasks.language_model import LanguageModelRecipe, LanguageModelTask
 from sightline.tasks.translate import TranslateTask
 from sightline.training.loop import train
@@ -87,6 +88,18 @@ def test_the_simple_encoder_decoder_is_only_configuration(folder, tmp_path):
     assert found.layout is None
     with pytest.raises(UserError, match="no attention"):
         model.align(["the dog"], ["ka hundo"])
+
+
+def test_attention_that_remembers_where_it_looked_is_only_configuration(folder, tmp_path):
+    base = recipe(folder / "toy.jsonl", steps=40)
+    attention = AttentionConfig(kind="location", size=32, filters=4, width=3, cumulative=True)
+    covered = replace(base, model=replace(base.model, attention=attention))
+    outcome = train(TranslateTask(covered), tmp_path / "run", console=Console(quiet=True))
+    assert outcome.progress.metrics["loss"] < 2.5  # ln 90 = 4.5 before training
+    texts = ["the dog sees a cat .", "every old bird likes the big river near Eva at 17 !"]
+    model = sightline.load(tmp_path / "run")
+    for mine, text in zip(model.translate(texts), texts, strict=True):
+        assert mine.text == model.translate(text).text
 
 
 def test_sampled_softmax_trains_too(folder, tmp_path):
@@ -197,23 +210,19 @@ def test_unknown_words_come_from_the_source_or_the_lexicon(folder, tmp_path):
 # ---------------------------------------------------------------------------- aligning
 
 
-def error_rate(proposed, pairs):
-    gold = [GoldAlignment(frozenset(links), frozenset(links)) for _, _, links in pairs]
-    metric = AlignmentErrorRate()
-    return float(metric.corpus_scores(metric.statistics(list(zip(proposed, gold, strict=True))))[0])
-
-
 @pytest.mark.parametrize("kind", ["word", "bpe"])
 def test_forced_alignments_beat_the_diagonal(translator, bpe, kind):
     model = {"word": translator, "bpe": bpe}[kind]
     pairs = held_out(60)
     found = model.align([s for s, _, _ in pairs], [t for _, t, _ in pairs])
-    ours = error_rate([{(s, t) for s, t, _ in a.links()} for a in found], pairs)
-    diagonal = [
-        {(round(t * len(s.split()) / len(o.split())), t) for t in range(len(o.split()))}
-        for s, o, _ in pairs
+    gold = [GoldAlignment(frozenset(links), frozenset(links)) for _, _, links in pairs]
+    ours, theirs = error_rates(found, gold)
+    right = [
+        set(links) & {(s, t) for s, t, _ in a.links()}
+        for a, (_, _, links) in zip(found, pairs, strict=True)
     ]
-    theirs = error_rate(diagonal, pairs)
+    # one link per target word on both sides: the error rate is the share of wrong links
+    assert ours == pytest.approx(1 - sum(map(len, right)) / sum(len(a.target) for a in found))
     assert theirs > 0.4
     assert ours < 0.5 * theirs
 
@@ -407,6 +416,7 @@ def test_bad_input_to_translate_is_named(folder, tmp_path):
     assert "bad.txt:2: not UTF-8: byte 9 is 0xff" in str(bad.exception)
     piped = call(translate_command, "-m", folder / "run", input=b"fine\nnot \xff so\n")
     assert "standard input:2: not UTF-8: byte 4" in str(piped.exception)
+    assert len(piped.stdout.splitlines()) == 1  # the line before it was answered
     none = call(translate_command, "a text")
     assert "name a translation model" in str(none.exception)
     other = call(translate_command, "a text", "-m", folder / "absent")
@@ -433,6 +443,14 @@ def test_align_writes_pharaoh_or_json_and_keeps_the_lexicon(folder, translator, 
         "--min-confidence", 0.99,
     )  # fmt: skip
     assert len(few.stdout.split()) < len(done.stdout.split())
+    gold = [" ".join(f"{s + 1}-{t + 1}" for s, t in links) for _, _, links in pairs]
+    (tmp_path / "gold").write_text("\n".join([*gold, ""]) + "\n")
+    scored = call(
+        align_command, tmp_path / "s", tmp_path / "t", "-m", folder / "run",
+        "--gold", tmp_path / "gold",
+    )  # fmt: skip
+    rate, diagonal = re.findall(r"0\.\d+", scored.stderr)
+    assert float(rate) < 0.5 * float(diagonal)
     average_checkpoints(folder / "run", tmp_path / "model", newest=1)
     kept = call(
         align_command, tmp_path / "s", tmp_path / "t", "-m", tmp_path / "model", "--save-lexicon"

@@ -94,6 +94,7 @@ def _arriving() -> Iterator[list[str]]:
     import threading
 
     from sightline.data.parallel import decode
+    from sightline.errors import DataError
 
     lines: queue.Queue[bytes | None] = queue.Queue(maxsize=BATCH)
 
@@ -109,7 +110,11 @@ def _arriving() -> Iterator[list[str]]:
         block: list[str] = []
         while raw is not None:
             number += 1
-            block.append(decode(raw, "standard input", number).rstrip("\r\n"))
+            try:
+                block.append(decode(raw, "standard input", number).rstrip("\r\n"))
+            except DataError:
+                yield block  # the lines before the bad one are still answered
+                raise
             if len(block) == BATCH or lines.empty():
                 break
             raw = lines.get()

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.errors import CheckpointError, DataError, UserError
+from sightline.metrics.alignment import AlignmentErrorRate, GoldAlignment
 from sightline.tasks.sentences import Sentences
 from sightline.types import Description
 
@@ -75,6 +76,25 @@ def word_alignment(description: Description, source: Sentences, target: Sentence
     return WordAlignment(
         tuple(word for word, _, _ in read), tuple(word for word, _, _ in written), weights
     )
+
+
+def error_rates(
+    found: Sequence[WordAlignment], gold: Sequence[GoldAlignment], least: float = 0.0
+) -> tuple[float, float]:
+    """The alignment error rate of these, and that of the diagonal, which knows no language."""
+    metric = AlignmentErrorRate()
+
+    def rate(links: list[set[tuple[int, int]]]) -> float:
+        return float(
+            metric.corpus_scores(metric.statistics(list(zip(links, gold, strict=True))))[0]
+        )
+
+    ours = [{(s, t) for s, t, _ in each.links(least)} for each in found]
+    straight = [
+        {(t * len(each.source) // len(each.target), t) for t in range(len(each.target))}
+        for each in found
+    ]
+    return rate(ours), rate(straight)
 
 
 # ---------------------------------------------------------------------------------- lexicon

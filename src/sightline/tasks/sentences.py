@@ -24,7 +24,7 @@ _ALONE = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # kana and Han
 # Whatever is no sign belongs to a word, in any script, vowel marks included.
 _TOKEN = re.compile(rf"(?P<word>[^\s{_SIGNS}{_ALONE}]+)|\S")
 _JOINED = re.compile(rf" ?{JOIN} ?")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 _SENTENCE_END = tuple(".!?;。！？；؟।")
 
 
