@@ -207,6 +207,56 @@ def test_unknown_words_come_from_the_source_or_the_lexicon(folder, tmp_path):
     assert found(looks_up, "pajar") > 0.85
 
 
+# ---------------------------------------------------------------------------- shortlists
+
+
+@pytest.fixture(scope="module")
+def with_lexicon(translator):
+    pairs = [(source, target) for source, target, _ in held_out(300, seed=0)]
+    return replace(translator, lexicon=learn_lexicon(translator, pairs))
+
+
+def test_a_shortlist_of_everything_changes_nothing(with_lexicon):
+    texts = [source for source, _, _ in held_out(10)]
+    everything = with_lexicon.translate(texts, shortlist=10_000, n_best=2)
+    for mine, full in zip(everything, with_lexicon.translate(texts, n_best=2), strict=True):
+        assert mine.tokens == full.tokens
+        assert mine.alternatives[0].tokens == full.alternatives[0].tokens
+        np.testing.assert_allclose(mine.log_probs, full.log_probs, atol=1e-4)
+        np.testing.assert_allclose(mine.attention, full.attention, atol=1e-4)
+
+
+def test_a_short_shortlist_translates_as_well_and_a_batch_equals_its_singles(with_lexicon):
+    texts = [source for source, _, _ in held_out(30)]
+    short = with_lexicon.translate(texts, shortlist=4)
+    full = with_lexicon.translate(texts)
+    same = [mine.text == other.text for mine, other in zip(short, full, strict=True)]
+    assert np.mean(same) > 0.85
+    commonest = with_lexicon.target.vocab.tokens[:8]
+    for text, mine in zip(texts, short, strict=True):
+        alone = with_lexicon.translate(text, shortlist=4)
+        assert alone.tokens == mine.tokens
+        np.testing.assert_allclose(alone.log_probs, mine.log_probs, atol=1e-4)
+        allowed = {t for word in text.split() for t in (word, *with_lexicon.lexicon.get(word, ()))}
+        assert set(mine.tokens) <= allowed | set(commonest)
+
+
+def test_shortlists_go_with_ensembles_and_fusion(with_lexicon, language_model):
+    text = "the red dog sees a cat near Eva ."
+    plain = with_lexicon.translate(text, shortlist=20)
+    twice = with_lexicon.together(with_lexicon).translate(text, shortlist=20)
+    assert twice.tokens == plain.tokens
+    np.testing.assert_allclose(twice.log_probs, plain.log_probs, atol=1e-4)
+    fused = with_lexicon.fused(language_model, 0.2)
+    everything = fused.translate(text, shortlist=10_000)
+    np.testing.assert_allclose(everything.log_probs, fused.translate(text).log_probs, atol=1e-4)
+
+
+def test_a_shortlist_without_a_lexicon_says_how_to_make_one(translator):
+    with pytest.raises(UserError, match="--save-lexicon"):
+        translator.translate("the dog", shortlist=10)
+
+
 # ---------------------------------------------------------------------------- aligning
 
 

@@ -38,6 +38,9 @@ def translate(
         str | None, typer.Option(help="A language model of the target language to add.")
     ] = None,
     lm_weight: Annotated[float, typer.Option(min=0, help="How much it counts.")] = 0.2,
+    shortlist: Annotated[
+        int, typer.Option(min=0, help="Only so many common tokens, and the lexicon's; 0: all.")
+    ] = 0,
     figure: Annotated[
         Path | None, typer.Option(help="Draw the alignment matrices, as PNG, in this folder.")
     ] = None,
@@ -58,7 +61,7 @@ def translate(
         blocks = _arriving()
     number = 0
     for block in blocks:
-        found = translator.translate(block, beam=beam, n_best=n_best)
+        found = translator.translate(block, beam=beam, n_best=n_best, shortlist=shortlist)
         for source, description in zip(block, found, strict=True):
             number += 1
             if as_json:

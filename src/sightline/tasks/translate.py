@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sightline import search
 from sightline.config import (
@@ -26,7 +27,9 @@ from sightline.data.manifest import read_manifest
 from sightline.errors import DataError, UserError
 from sightline.steppers import Ensemble, Fusion, Stepper
 from sightline.tasks.alignments import Lexicon, WordAlignment, load_lexicon, word_alignment
+from sightline.tasks.parts import joined, similar
 from sightline.tasks.sentences import Sentences
+from sightline.tasks.shortlist import candidates, shorten
 from sightline.types import Description, Hypothesis, Layout
 from sightline.vocab import BEGIN, END, SPECIALS, UNKNOWN, Vocabulary
 
@@ -37,10 +40,7 @@ if TYPE_CHECKING:
     from sightline.tasks.language_model import LanguageModel
 
 SOURCE_VOCAB = "source_vocab.json"
-SEARCH_BATCH = 64  # sentences searched at a time
-STRIDE = 8  # sentences are searched together with those of up to this many tokens more or fewer
 LONGEST_FORCED = 2000  # tokens of either side of a pair that is to be aligned
-LARGEST_MATRIX = 4_000_000  # weights of attention kept for one line; a page of text has fewer
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,15 @@ class PairEpoch:
 
 
 @dataclass(frozen=True)
+class Prior:
+    """A language model to be fused in."""
+
+    stepper: Stepper
+    weight: float
+    ids: NDArray[np.int64]  # (V,): the language model's id of each target token
+
+
+@dataclass(frozen=True)
 class Translator:
     """A trained translator, or several as one: sentences in, descriptions out."""
 
@@ -178,7 +187,8 @@ class Translator:
     target: Sentences
     stepper: Stepper
     device: Any = "cpu"  # where the stepper's models are
-    lexicon: Lexicon = field(default_factory=dict)  # what to put for unknown words
+    lexicon: Lexicon = field(default_factory=dict)  # for unknown words and shortlists
+    prior: Prior | None = None
 
     @staticmethod
     def load(folder: Path, recipe: TranslateRecipe) -> Translator:
@@ -230,36 +240,50 @@ class Translator:
                 f"the language model knows {shared} of the translator's {len(tokens)} tokens; "
                 "train one with the same unit on text cut the same way"
             )
-        prior = language_model.stepper(banned=())
-        return replace(self, stepper=Fusion(self.stepper, prior, weight, ids))
+        return replace(self, prior=Prior(language_model.stepper(banned=()), weight, np.array(ids)))
+
+    def _fused(self, stepper: Stepper, tokens: list[int] | None = None) -> Stepper:
+        """With the language model, if there is one; `tokens` are those of a shortlist."""
+        if self.prior is None:
+            return stepper
+        ids = self.prior.ids if tokens is None else self.prior.ids[tokens]
+        return Fusion(stepper, self.prior.stepper, self.prior.weight, ids)
 
     # ---------------------------------------------------------------------------- translating
 
     def translate(
-        self, texts: str | Sequence[str], *, beam: int | None = None, n_best: int = 1
+        self,
+        texts: str | Sequence[str],
+        *,
+        beam: int | None = None,
+        n_best: int = 1,
+        shortlist: int = 0,
     ) -> Any:
         """A Description of each sentence, in order; of one, if one was given.
 
         The sentence of an empty text is empty. A text longer than the recipe's `longest` is
-        translated in parts.
+        translated in parts. With `shortlist` only that many of the commonest tokens can be
+        written, besides those that the lexicon has for the sentence.
         """
         sentences = [texts] if isinstance(texts, str) else list(texts)
         parts = [self.source.parts(self.source.split(t), self.recipe.longest) for t in sentences]
         flat = [part for several in parts for part in several]
-        found = iter(self._search(flat, beam or self.recipe.search.beam, n_best))
+        found = iter(self._search(flat, beam or self.recipe.search.beam, n_best, shortlist))
         described = []
         for several in parts:
             best_of_parts = [next(found) for _ in several]
-            ranked = [_joined(same) for same in zip(*best_of_parts, strict=False)]
+            ranked = [joined(same) for same in zip(*best_of_parts, strict=False)]
             best, *others = ranked or [Description("", (), 0.0, ())]
             described.append(replace(best, alternatives=tuple(others)))
         return described[0] if isinstance(texts, str) else described
 
-    def _search(self, sources: list[list[str]], beam: int, n_best: int) -> list[list[Description]]:
+    def _search(
+        self, sources: list[list[str]], beam: int, n_best: int, shortlist: int
+    ) -> list[list[Description]]:
         """The n best of each, searched beside others of about their length."""
         settings = self.recipe.search
         found: list[list[Description]] = [[] for _ in sources]
-        for reach, rows in _similar([len(tokens) for tokens in sources]):
+        for reach, rows in similar([len(tokens) for tokens in sources]):
             options = search.BeamOptions(
                 max_length=self._longest_output(reach),
                 size=max(beam, n_best),
@@ -268,10 +292,22 @@ class Translator:
                 n_best=n_best,
             )
             chosen = [sources[row] for row in rows]
-            results = search.finish(search.beam(self.stepper, self._inputs(chosen), options))
-            for row, hypotheses in zip(rows, results, strict=True):
+            for row, hypotheses in zip(rows, self._beam(chosen, options, shortlist), strict=True):
                 found[row] = [self._description(h, sources[row]) for h in hypotheses]
         return found
+
+    def _beam(
+        self, sources: list[list[str]], options: search.BeamOptions, shortlist: int
+    ) -> list[list[Hypothesis]]:
+        inputs = self._inputs(sources)
+        if not shortlist:
+            return search.finish(search.beam(self._fused(self.stepper), inputs, options))
+        tokens, allowed = candidates(sources, shortlist, self.lexicon, self.target.vocab)
+        stepper = self._fused(shorten(self.stepper, tokens, allowed), tokens)
+        return [
+            [replace(h, tokens=tuple(tokens[token] for token in h.tokens)) for h in hypotheses]
+            for hypotheses in search.finish(search.beam(stepper, inputs, options))
+        ]
 
     def _longest_output(self, source_length: int) -> int:
         """Depends on nothing but the source's length, so that a batch equals its singles."""
@@ -324,14 +360,13 @@ class Translator:
         written = [self.target.split(text) for text in targets]
         found = [Description("", (), 0.0, ()) for _ in read]
         sizes = [(len(r), len(w)) for r, w in zip(read, written, strict=True)]
+        stepper = self._fused(self.stepper)
         full = [i for i, both in enumerate(sizes) if min(both) and max(both) <= LONGEST_FORCED]
-        for _, rows in _similar([len(read[i]) for i in full]):
+        for _, rows in similar([len(read[i]) for i in full]):
             chosen = [full[row] for row in rows]
             ids = [[*self.target.ids(written[i]), END] for i in chosen]
             inputs = self._inputs([read[i] for i in chosen])
-            for i, hypothesis in zip(
-                chosen, search.rescore(self.stepper, inputs, ids), strict=True
-            ):
+            for i, hypothesis in zip(chosen, search.rescore(stepper, inputs, ids), strict=True):
                 description = self._description(hypothesis, read[i])
                 text = self.target.text(written[i])  # unknown words as they were given
                 found[i] = replace(description, text=text, tokens=tuple(written[i]))
@@ -346,40 +381,3 @@ def build_model(recipe: TranslateRecipe, source: Vocabulary, target: Vocabulary)
     encoder = TextEncoder(recipe.encoder, len(source))
     decoder = Decoder(recipe.model, len(target), encoder.dimension)
     return EncoderDecoder(encoder, decoder, recipe.loss)
-
-
-def _similar(lengths: list[int]) -> list[tuple[int, list[int]]]:
-    """Rows of about one length in batches, each with the length that its class reaches to."""
-    classes: dict[int, list[int]] = {}
-    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
-        classes.setdefault(-(-lengths[row] // STRIDE) * STRIDE, []).append(row)
-    return [
-        (reach, rows[at : at + SEARCH_BATCH])
-        for reach, rows in classes.items()
-        for at in range(0, len(rows), SEARCH_BATCH)
-    ]
-
-
-def _joined(parts: Sequence[Description]) -> Description:
-    """The parts of one line as one description; each part looked only at its own source."""
-    if len(parts) == 1:
-        return parts[0]
-    tokens = tuple(token for part in parts for token in part.tokens)
-    looked = [p.attention for p in parts if p.attention is not None]
-    attention = layout = None
-    width = sum(weights.shape[1] for weights in looked)
-    if len(looked) == len(parts) and len(tokens) * width <= LARGEST_MATRIX:
-        attention = np.zeros((len(tokens), width), np.float32)
-        row = column = 0
-        for weights in looked:
-            attention[row : row + len(weights), column : column + weights.shape[1]] = weights
-            row, column = row + len(weights), column + weights.shape[1]
-        layout = Layout.words([label for p in parts if p.layout for label in p.layout.labels])
-    return Description(
-        text=" ".join(part.text for part in parts if part.text),
-        tokens=tokens,
-        score=sum(part.score for part in parts),
-        log_probs=tuple(value for part in parts for value in part.log_probs),
-        attention=attention,
-        layout=layout,
-    )

@@ -1,0 +1,38 @@
+"""A model with a small output layer: only some tokens of its vocabulary, for quick decoding."""
+
+from __future__ import annotations
+
+import copy
+from typing import TypeVar
+
+import torch
+from torch import nn
+
+from sightline.nn.model import EncoderDecoder
+from sightline.vocab import PAD
+
+M = TypeVar("M", bound=nn.Module)
+
+
+def shortlisted(model: EncoderDecoder, tokens: list[int]) -> EncoderDecoder:
+    """The same model over these tokens: its token i is tokens[i]. All other weights are shared."""
+    decoder = _shallow(model.decoder)
+    index = torch.tensor(tokens, device=model.decoder.output.weight.device)
+    with torch.no_grad():
+        embedding = model.decoder.embed.weight[index]
+        weight, bias = model.decoder.output.weight[index], model.decoder.output.bias[index]
+    decoder.embed = nn.Embedding.from_pretrained(embedding, padding_idx=PAD)
+    decoder.output = nn.utils.skip_init(nn.Linear, weight.shape[1], weight.shape[0])
+    decoder.output.weight = nn.Parameter(weight, requires_grad=False)
+    decoder.output.bias = nn.Parameter(bias, requires_grad=False)
+    decoder.vocab_size = len(tokens)
+    small = _shallow(model)
+    small.decoder = decoder
+    return small
+
+
+def _shallow(module: M) -> M:
+    """A copy that shares its parts, any of which can then be put in another's place."""
+    twin = copy.copy(module)
+    twin._modules = dict(module._modules)
+    return twin
