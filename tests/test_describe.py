@@ -89,7 +89,7 @@ def test_evaluate_prints_the_metrics(run_cli, folder):
     done = run_cli("evaluate", "run", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    assert len(result["captions"]) == 12  # the test split
+    assert len(result["texts"]) == 12  # the test split
     assert result["corpus"]["cider"] > 3
     assert result["corpus"]["bleu_1"] <= result["corpus"]["bleu_1_nobp"]
     table = run_cli("evaluate", "run", "--split", "dev", "--report", "page.html", cwd=folder)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from sightline.data.manifest import Example
     from sightline.tasks.caption import Captioner
     from sightline.tasks.language_model import LanguageModel
+    from sightline.types import Description
 
 
 def evaluate(
@@ -18,8 +20,8 @@ def evaluate(
         Path | None,
         typer.Option(help="A text or a manifest; if not given, the one it was trained with."),
     ] = None,
-    split: Annotated[str, typer.Option(help="Captions: which part of the manifest.")] = "test",
-    beam: Annotated[int | None, typer.Option(min=1, help="Captions: the beam's size.")] = None,
+    split: Annotated[str, typer.Option(help="Which part of the manifest.")] = "test",
+    beam: Annotated[int | None, typer.Option(min=1, help="The beam's size.")] = None,
     report: Annotated[
         Path | None, typer.Option(help="Captions: also write a page (.html) to look through.")
     ] = None,
@@ -28,12 +30,49 @@ def evaluate(
     """Print a model's metrics on data that it was not trained on."""
     from sightline.commands import load_for
 
-    loaded = load_for(model, "language_model", "caption")
-    if loaded.recipe.task == "caption":
-        log = Path(model) / "log.jsonl"
-        _captions(loaded, data, split, beam, report, log, as_json)
-    else:
+    loaded = load_for(model, "language_model", "caption", "translate")
+    if loaded.recipe.task == "language_model":
         _language_model(loaded, data, as_json)
+        return
+    examples = _examples(loaded, data, split)
+    if loaded.recipe.task == "caption":
+        described = loaded.describe_examples(examples, beam=beam)
+        metrics = ["bleu", "bleu_nobp", "meteor", "rouge_l", "cider"]
+    else:
+        described = loaded.translate([example.source for example in examples], beam=beam)
+        metrics = ["sacrebleu", "chrf"]
+    scores = _score(examples, described, metrics, as_json)
+    if not as_json:
+        _table(loaded, scores, f"{len(examples)} items of the {split} split")
+    if report is not None and loaded.recipe.task == "caption":
+        _report(report, loaded, examples, described, scores, Path(model) / "log.jsonl")
+
+
+def _examples(model: Any, data: Path | None, split: str) -> list[Example]:
+    from sightline.data.manifest import read_manifest
+    from sightline.errors import DataError
+
+    path = data or Path(model.recipe.manifest)
+    medium: Any = "image" if model.recipe.task == "caption" else "source"
+    examples = [e for e in read_manifest(path, medium=medium) if e.split == split]
+    if not examples:
+        raise DataError(f"{path} has no item of split {split!r}")
+    return examples
+
+
+def _score(
+    examples: list[Example], described: list[Description], metrics: list[str], as_json: bool
+) -> Any:
+    import json
+
+    from sightline.metrics import score
+
+    hypotheses = {e.id: d.text for e, d in zip(examples, described, strict=True)}
+    scores = score(hypotheses, {e.id: e.targets for e in examples}, metrics)
+    if as_json:
+        kept = {key: scores[key] for key in ("corpus", "signatures", "intervals")}
+        typer.echo(json.dumps({**kept, "texts": hypotheses}, ensure_ascii=False))
+    return scores
 
 
 def _language_model(model: LanguageModel, data: Path | None, as_json: bool) -> None:
@@ -59,39 +98,6 @@ def _language_model(model: LanguageModel, data: Path | None, as_json: bool) -> N
     typer.echo(f"{metrics['bits']:.4f} bits per {unit}, perplexity {metrics['perplexity']:.3f}")
 
 
-def _captions(
-    model: Captioner,
-    data: Path | None,
-    split: str,
-    beam: int | None,
-    report: Path | None,
-    log: Path,
-    as_json: bool,
-) -> None:
-    import json
-
-    from sightline.data.manifest import read_manifest
-    from sightline.errors import DataError
-    from sightline.metrics import score
-
-    path = data or Path(model.recipe.manifest)
-    examples = [e for e in read_manifest(path, medium="image") if e.split == split]
-    if not examples:
-        raise DataError(f"{path} has no item of split {split!r}")
-    described = model.describe_examples(examples, beam=beam)
-    hypotheses = {e.id: d.text for e, d in zip(examples, described, strict=True)}
-    references = {e.id: e.targets for e in examples}
-    metrics = ["bleu", "bleu_nobp", "meteor", "rouge_l", "cider"]
-    scores = score(hypotheses, references, metrics)
-    if as_json:
-        kept = {key: scores[key] for key in ("corpus", "signatures", "intervals")}
-        typer.echo(json.dumps({**kept, "captions": hypotheses}, ensure_ascii=False))
-    else:
-        _table(model, scores, f"{len(examples)} pictures of {path}, {split}")
-    if report is not None:
-        _report(report, model, examples, described, scores, log)
-
-
 def _report(
     path: Path, model: Captioner, examples: Any, described: Any, scores: Any, log: Path
 ) -> None:
@@ -115,26 +121,29 @@ def _report(
     typer.echo(f"wrote {path}", err=True)
 
 
-def _table(model: Captioner, scores: Any, title: str) -> None:
+def _table(model: Any, scores: Any, title: str) -> None:
     """Our scores, and beside them the published ones of the same benchmark (hundredths)."""
     from rich.console import Console
     from rich.table import Table
 
     from sightline.tasks.caption import PUBLISHED
 
-    published = PUBLISHED.get(model.recipe.benchmark or "", {})
+    published = PUBLISHED.get(getattr(model.recipe, "benchmark", None) or "", {})
     table = Table(title=title)
     table.add_column("hundredths")
     for name in ("this model", "95 %", *published):
         table.add_column(name, justify="right")
-    names = [f"bleu_{n}{end}" for end in ("", "_nobp") for n in (1, 2, 3, 4)]
-    for name in (*names, "meteor", "rouge_l", "cider"):
+    for name, value in scores["corpus"].items():
+        scale = 1 if name in ("sacrebleu", "chrf") else 100  # sacrebleu's are hundredths already
         low, high = scores["intervals"][name]
         paper = [values.get(name) for values in published.values()]
         table.add_row(
             name.replace("_nobp", ", no brevity penalty"),
-            f"{100 * scores['corpus'][name]:.2f}",
-            f"{100 * low:.1f} to {100 * high:.1f}",
-            *("" if value is None else f"{value:.2f}" for value in paper),
+            f"{scale * value:.2f}",
+            f"{scale * low:.1f} to {scale * high:.1f}",
+            *("" if number is None else f"{number:.2f}" for number in paper),
         )
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    for signature in dict.fromkeys(scores["signatures"].values()):
+        console.print(signature, style="dim", highlight=False)
