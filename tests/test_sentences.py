@@ -38,6 +38,7 @@ def test_any_text_survives_every_kind_of_vocabulary(text):
     for kind in ("word", "char", "bpe"):
         sentences = Sentences.learn(VocabularyConfig(kind, size=400), ["some other text"])
         tokens = sentences.split(text)
+        assert bool(tokens) == bool(wanted)
         expected = wanted.replace("￭", "■") if kind == "word" else wanted
         assert sentences.text(tokens) == expected
         assert [word for word, _, _ in sentences.words(tokens)] == expected.split()

@@ -112,7 +112,9 @@ def test_sampled_softmax_trains_too(folder, tmp_path):
 # ---------------------------------------------------------------------------- translating
 
 
-def test_a_batch_equals_its_singles_and_order_is_kept(translator):
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_a_batch_equals_its_singles_and_order_is_kept(translator, bpe, kind):
+    translator = {"word": translator, "bpe": bpe}[kind]
     texts = [source for source, _, _ in held_out(12)]
     texts = [texts[0], "", *texts[1:], "   ", "the dog"]
     together = translator.translate(texts, n_best=2)
@@ -313,9 +315,9 @@ def test_word_weights_are_the_mean_over_target_and_the_sum_over_source_pieces(bp
     np.testing.assert_allclose(alignment.weights[1], expected, rtol=1e-5)
 
 
-def test_pairs_with_an_empty_or_endless_side_have_empty_alignments(translator):
+def test_pairs_with_an_empty_or_endless_side_have_empty_alignments(translator, bpe):
     sources, targets = ["", "the dog", "the"], ["ka", " ", "ka " * 3000]
-    for found in translator.align(sources, targets):
+    for found in (*translator.align(sources, targets), *bpe.align(sources, targets)):
         assert found.links() == []
         assert found.pharaoh() == ""
     with pytest.raises(DataError, match="no pairs"):

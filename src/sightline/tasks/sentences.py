@@ -66,7 +66,8 @@ class Sentences:
 
     def split(self, text: str) -> list[str]:
         """The tokens as they are written, those that the vocabulary lacks too."""
-        return self.vocab.split(_prepare(self.vocab.kind, text))
+        prepared = _prepare(self.vocab.kind, text)
+        return self.vocab.split(prepared) if prepared else []  # BPE would see a blank
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
         # max: a text that spells out <end> does not get to say so to the model
