@@ -313,7 +313,7 @@ class Translator:
         """Depends on nothing but the source's length, so that a batch equals its singles."""
         most = self.recipe.search.max_length
         same_unit = self.source.vocab.kind == self.target.vocab.kind
-        return min(most, 10 + 2 * source_length) if same_unit else most
+        return min(most, 10 + 3 * source_length // 2) if same_unit else most
 
     def _inputs(self, sources: Sequence[list[str]]) -> Any:
         from sightline.nn.model import pad
