@@ -234,7 +234,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(run_cli: Run) -> None:
         (b"", "is empty"),
         (b" \n", "is empty"),
         (b"\x89PNG\r\n\x1a\n\0\0", "is binary"),
-        ("é" * 99 + "\n", "is not UTF-8: byte 0 is 0xe9"),
+        ("é" * 99 + "\n", "not UTF-8: byte 0 is 0xe9"),
         (b"short", "lower `streams` or `length`"),
         (b"x", "is too short"),
     ],

@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 
 from sightline.commands.prepare import prepare
 from sightline.data.manifest import read_manifest, write_manifest
-from sightline.data.parallel import from_parallel, read_lines
+from sightline.data.parallel import from_parallel
 from sightline.errors import DataError
+from sightline.media.text import read_lines
 
 
 def files(folder, **contents):

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.config import VocabularyConfig
-from sightline.data.parallel import read_lines
+from sightline.media.text import read_lines
 from sightline.tasks.sentences import Sentences, clean, mark_words, unmark_words
 
 TEXTS = [

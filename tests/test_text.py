@@ -112,4 +112,4 @@ def test_an_empty_packed_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("before", [b"", b"plain ", b"\xef\xbb\xbfmarked "])
 def test_text_that_is_not_utf8_is_refused_with_the_byte(tmp_path: Path, before: bytes) -> None:
     path = write(tmp_path / "a.txt", before + "é".encode("latin1") + b" after")
-    refused(path, f"is not UTF-8: byte {len(before)} is 0xe9; convert it first")
+    refused(path, f"not UTF-8: byte {len(before)} is 0xe9; convert it first")

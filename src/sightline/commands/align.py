@@ -38,8 +38,8 @@ def align(
     import json
 
     from sightline.commands.translate import load_translators
-    from sightline.data.parallel import read_lines
     from sightline.errors import DataError, UserError
+    from sightline.media.text import read_lines
 
     if format not in ("pharaoh", "json"):
         raise UserError(f"--format is pharaoh or json, not {format!r}")
@@ -75,8 +75,8 @@ def align(
 
 
 def _report(path: Path, found: list[WordAlignment], least: float) -> None:
-    from sightline.data.parallel import read_lines
     from sightline.errors import DataError
+    from sightline.media.text import read_lines
     from sightline.metrics.alignment import read_alignment
     from sightline.tasks.alignments import error_rates
 

@@ -53,7 +53,7 @@ def translate(
     translator = load_translators(model or [], lm, lm_weight)
     blocks: Iterable[list[str]]
     if texts or files:
-        from sightline.data.parallel import read_lines
+        from sightline.media.text import read_lines
 
         lines = texts or [line for path in files or [] for line in read_lines(path)]
         blocks = (lines[at : at + BATCH] for at in range(0, len(lines), BATCH))
@@ -96,8 +96,8 @@ def _arriving() -> Iterator[list[str]]:
     import sys
     import threading
 
-    from sightline.data.parallel import decode
     from sightline.errors import DataError
+    from sightline.media.text import decode
 
     lines: queue.Queue[bytes | None] = queue.Queue(maxsize=BATCH)
 

@@ -2,56 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import re
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from sightline.data.manifest import Example, Split
 from sightline.data.prepare import Prepared
 from sightline.errors import DataError
+from sightline.media.text import read_lines
 
 LONG = 1000  # words of a line that is worth a note
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
-_OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-
-
-def read_lines(path: Path | str) -> list[str]:
-    """The lines of a UTF-8 file (.gz and .xz are unpacked), cut at \\n and nowhere else.
-
-    Other characters that some programs take for line ends would shift one file of a pair against
-    the other.
-    """
-    path = Path(path)
-    try:
-        with _OPENERS.get(path.suffix.lower(), open)(path, "rb") as file:
-            raw: bytes = file.read()
-    except FileNotFoundError:
-        raise DataError(f"no text file at {path}") from None
-    except IsADirectoryError:
-        raise DataError(f"{path} is a folder; give a text file") from None
-    except (lzma.LZMAError, zlib.error, EOFError, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} cannot be unpacked ({error}); is the file whole?") from None
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-    text = decode(raw, str(path)).removeprefix("\ufeff")
-    lines = text.removesuffix("\n").split("\n") if text else []
-    return [line.removesuffix("\r") for line in lines]
-
-
-def decode(raw: bytes, where: str, line: int = 1) -> str:
-    """UTF-8, or an error that names the byte; `line` is the number of the first line."""
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        at = line + raw[: error.start].count(b"\n")
-        raise DataError(
-            f"{where}:{at}: not UTF-8: byte {error.start} is 0x{raw[error.start]:02x}; "
-            "convert it first, for instance with `iconv -f latin1 -t utf-8`"
-        ) from None
 
 
 def from_parallel(splits: Mapping[Split, Sequence[Path]]) -> Prepared:
