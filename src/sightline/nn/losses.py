@@ -58,13 +58,13 @@ def token_log_probs(
     if negatives and decoder.training:
         return sampled_log_probs(decoder.output, readouts, targets, negatives), None
     logits = decoder.output(readouts)  # (N, T, V)
-    log_probs = -F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
-    smooth = None
-    if config.label_smoothing:
-        smooth = logits[..., END:].mean(-1) - logits.logsumexp(
-            -1
-        )  # <pad>, <begin> are never written
-    return log_probs.view(targets.shape), smooth
+    if not config.label_smoothing:
+        nll = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+        return -nll.view(targets.shape), None
+    normaliser = logits.logsumexp(-1)
+    chosen = logits.gather(-1, targets[..., None]).squeeze(-1)
+    everything = logits[..., END:].mean(-1)  # <pad> and <begin> are never written
+    return chosen - normaliser, everything - normaliser
 
 
 def doubly_stochastic(weights: Tensor, mask: Tensor) -> Tensor:
