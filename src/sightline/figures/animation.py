@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,37 +129,15 @@ def _place(
 
 
 def _save(frames: list[Image.Image], times: list[int], path: Path | str, suffix: str) -> None:
-    if suffix == ".webp":
-        write(
-            path,
-            lambda file: frames[0].save(
-                file,
-                "WEBP",
-                save_all=True,
-                append_images=frames[1:],
-                duration=times,
-                loop=0,
-                quality=80,
-                method=4,
-            ),
-        )
-        return
-    # One palette for all frames, and no dithering: colours do not flicker, and the file is small.
-    palette = _palette(frames)
-    flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    write(
-        path,
-        lambda file: flat[0].save(
-            file,
-            "GIF",
-            save_all=True,
-            append_images=flat[1:],
-            duration=times,
-            loop=0,
-            optimize=False,
-            disposal=1,
-        ),
-    )
+    options: dict[str, Any] = {"format": "WEBP", "quality": 80, "method": 4}
+    if suffix == ".gif":
+        # One palette for all frames and no dithering: colours do not flicker, the file is small.
+        palette = _palette(frames)
+        frames = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+        options = {"format": "GIF", "optimize": False, "disposal": 1}
+    first, *others = frames
+    options |= {"save_all": True, "append_images": others, "duration": times, "loop": 0}
+    write(path, lambda file: first.save(file, **options))
 
 
 def _palette(frames: list[Image.Image]) -> Image.Image:

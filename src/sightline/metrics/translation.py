@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cached_property
 from typing import Any
 
@@ -21,9 +22,10 @@ class _Sacre(Metric):
     def signature(self) -> str:
         return str(self._metric.get_signature())
 
-    @cached_property
+    @property
+    @abstractmethod
     def _metric(self) -> Any:
-        raise NotImplementedError
+        """The sacrebleu metric, imported and made when first used."""
 
     def statistics(self, corpus: Corpus) -> Floats:
         most = max(len(texts) for texts in corpus.references)
