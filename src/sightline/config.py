@@ -83,7 +83,10 @@ class ImageEncoderConfig:
     stride: int | None = None  # 16 or 32: which map; None is the network's own
     size: Positive | None = None  # pixels
     mode: Literal["crop", "squeeze"] | None = None
-    learning: Literal["frozen", "tuned", "scratch"] = "frozen"
+    # What learns with the decoder: nothing, what lies above the map of stride 16, everything, or
+    # everything from random weights
+    learning: Literal["frozen", "upper", "tuned", "scratch"] = "frozen"
+    mirror: bool = False  # in training, half of the pictures are seen in a mirror
 
 
 @dataclass(frozen=True)
@@ -164,8 +167,8 @@ class ScheduleConfig:
 class BatchingConfig:
     """How sequences are put together into minibatches (`data/batching.py`)."""
 
-    kind: Literal["same_length", "token_budget"] = "same_length"
-    size: Positive = 64  # sequences of one length, or padded tokens
+    kind: Literal["same_length", "similar_length", "token_budget"] = "same_length"
+    size: Positive = 64  # sequences of one length or about one length, or padded tokens
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from sightline.tasks.caption import Captioner
+    from sightline.tasks.captioner import Captioner
     from sightline.types import Description
 
 BATCH = 16  # pictures read and described together

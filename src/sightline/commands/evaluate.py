@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from sightline.data.manifest import Example
-    from sightline.tasks.caption import Captioner
+    from sightline.tasks.captioner import Captioner
     from sightline.tasks.language_model import LanguageModel
     from sightline.types import Description
 

@@ -28,18 +28,23 @@ def same_length(lengths: Sequence[int], size: int, seed: int, epoch: int) -> Bat
     return _shuffled(batches, rng)
 
 
+def similar_length(lengths: Sequence[int], size: int, seed: int, epoch: int) -> Batches:
+    """Minibatches of `size` examples of neighbouring lengths."""
+    rng = np.random.default_rng([seed, epoch])
+    order = np.argsort(_noisy(lengths, rng), kind="stable")
+    return _shuffled([order[i : i + size] for i in range(0, len(order), size)], rng)
+
+
 def token_budget(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> Batches:
     """Minibatches of neighbouring lengths whose padded size is at most `tokens`.
 
     An example longer than the budget is a batch of its own.
     """
     rng = np.random.default_rng([seed, epoch])
-    # a little noise mixes neighbours anew each epoch
-    noisy = np.asarray(lengths) * rng.uniform(0.95, 1.05, size=len(lengths))
     batches: Batches = []
     current: list[int] = []
     longest = 0
-    for index in np.argsort(noisy, kind="stable"):
+    for index in np.argsort(_noisy(lengths, rng), kind="stable"):
         longest = max(longest, lengths[index])
         if current and longest * (len(current) + 1) > tokens:
             batches.append(np.asarray(current, dtype=np.int64))
@@ -62,6 +67,11 @@ def stream_starts(
     share = total // streams
     steps = max(1, share // length)
     return int(rng.integers(total)) + np.arange(streams, dtype=np.int64) * share, steps
+
+
+def _noisy(lengths: Sequence[int], rng: np.random.Generator) -> NDArray[np.float64]:
+    """A little noise mixes neighbours anew each epoch."""
+    return np.asarray(lengths) * rng.uniform(0.95, 1.05, size=len(lengths))
 
 
 def _shuffled(batches: Batches, rng: np.random.Generator) -> Batches:

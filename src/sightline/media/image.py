@@ -281,6 +281,7 @@ class ImageSpec:
     mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
     std: tuple[float, float, float] = (1.0, 1.0, 1.0)
     resample: Literal["bilinear", "bicubic"] = "bilinear"  # both with Pillow's anti-aliasing
+    mirror: bool = False  # left and right exchanged, for training
 
     def __post_init__(self) -> None:
         if not (isinstance(self.size, int) and self.size > 0):
@@ -291,7 +292,10 @@ class ImageSpec:
             raise DataError(f"image resample must be one of {list(_RESAMPLING)}: {self.resample!r}")
 
     def to_json(self) -> dict[str, Any]:
-        return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
+        values = asdict(self)
+        if not self.mirror:
+            del values["mirror"]
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}
 
     @staticmethod
     def from_json(values: dict[str, Any]) -> ImageSpec:
@@ -326,4 +330,5 @@ def preprocess(image: NDArray[np.uint8], spec: ImageSpec) -> NDArray[np.float32]
     factor = np.asarray(spec.scale / np.asarray(spec.std), np.float32)
     shift = np.asarray(np.asarray(spec.mean) / np.asarray(spec.std), np.float32)
     pixels = np.asarray(square, np.float32) * factor - shift  # (S, S, 3)
+    pixels = pixels[:, ::-1] if spec.mirror else pixels
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))

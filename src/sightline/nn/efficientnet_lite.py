@@ -115,10 +115,13 @@ class EfficientNetLite(nn.Module):
         stages = STAGES[:STRIDE_16_STAGES] if stride == 16 else STAGES
         blocks: list[Block] = []
         before = STEM
+        self.below = 100  # all of them, unless there is a stage above
         for number, stage in enumerate(stages):
             ends = number in (0, len(STAGES) - 1)  # the first and last stage are not deepened
             repeats = stage.repeats if ends else math.ceil(stage.repeats * depth)
             after = widened(stage.channels, width)
+            if number == STRIDE_16_STAGES:
+                self.below = len(blocks)  # blocks up to the last map of stride 16
             for repeat in range(repeats):
                 step = stage.stride if repeat == 0 else 1
                 blocks.append(Block(before, after, stage.kernel, step, stage.expansion))
@@ -140,7 +143,13 @@ class EfficientNetLite(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         x = F.relu6(self._bn0(self._conv_stem(images)), inplace=True)
-        for block in self._blocks:
+        for block in self._blocks[: self.below]:
+            x = block(x)
+        return self.above(x)
+
+    def above(self, x: Tensor) -> Tensor:
+        """From the last map of stride 16 on."""
+        for block in self._blocks[self.below :]:
             x = block(x)
         if self.has_head:
             x = F.relu6(self._bn1(self._conv_head(x)), inplace=True)

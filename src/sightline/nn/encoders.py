@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from sightline.config import RecurrentConfig
+from sightline.nn.image_encoders import ImageEncoder
 from sightline.nn.recurrent import Recurrent
 from sightline.types import ContextSet
 from sightline.vocab import PAD
@@ -55,6 +56,19 @@ class FeatureEncoder(nn.Module):
 
     def forward(self, features: Tensor) -> ContextSet:
         return ContextSet(features, features.new_ones(features.shape[:2], dtype=torch.bool))
+
+
+class LearnedEncoder(nn.Module):
+    """A picture encoder that learns with the decoder: pictures, or maps of stride 16, in."""
+
+    def __init__(self, pictures: ImageEncoder) -> None:
+        super().__init__()
+        self.pictures = pictures
+
+    def forward(self, inputs: Tensor) -> ContextSet:
+        read = self.pictures.above if self.pictures.learning == "upper" else self.pictures
+        vectors: Tensor = read(inputs)
+        return ContextSet(vectors, vectors.new_ones(vectors.shape[:2], dtype=torch.bool))
 
 
 def reverse(sequence: Tensor, lengths: Tensor) -> Tensor:

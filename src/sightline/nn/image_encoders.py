@@ -7,11 +7,14 @@ vectors = encoder(images)  # (B, 3, S, S) → (B, M, D)
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
@@ -23,9 +26,10 @@ from sightline.nn.vgg import CONVOLUTIONS, VGG
 from sightline.nn.weights import find_weights, fingerprint, load_weights, read_weights
 
 Network = VGG | ResNet | EfficientNetLite
-# frozen: no gradient at all; tuned: gradients, but batch norm keeps its published statistics
-# (small batches would spoil them); scratch: everything learns.
-Learning = Literal["frozen", "tuned", "scratch"]
+# frozen: no gradient at all; upper: what lies above the map of stride 16 learns; tuned: all of it
+# does, but in both batch norm keeps its published statistics (small batches would spoil them);
+# scratch: everything learns.
+Learning = Literal["frozen", "upper", "tuned", "scratch"]
 
 
 @dataclass(frozen=True)
@@ -66,13 +70,30 @@ class ImageEncoder(nn.Module):
         self.stride = stride
         self.dimension = network.dimension
         self.learning = learning
-        self.network.requires_grad_(learning != "frozen")
+        self.network.requires_grad_(learning in ("tuned", "scratch"))
+        if learning == "upper":
+            below = set(type(network)(name, 16).state_dict())
+            for parameter_name, parameter in network.named_parameters():
+                parameter.requires_grad_(parameter_name not in below)
         self.train(False)
 
     def forward(self, images: Tensor) -> Tensor:
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.learning != "frozen"):
             maps = self.network(images)  # (B, D, rows, columns)
             return maps.flatten(2).transpose(1, 2)  # (B, M, D), row by row
+
+    def above(self, vectors: Tensor) -> Tensor:
+        """The same from the vectors of this network's map of stride 16 on."""
+        side = math.isqrt(vectors.shape[1])
+        maps = vectors.transpose(1, 2).unflatten(2, (side, side))  # (B, D', side, side)
+        return self.network.above(maps).flatten(2).transpose(1, 2)  # (B, M, D)
+
+    def encode(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The vectors of preprocessed pictures, without gradients: (B, 3, S, S) → (B, M, D)."""
+        device = next(self.parameters()).device
+        with torch.inference_mode():
+            vectors: NDArray[np.float32] = self(torch.from_numpy(images).to(device)).cpu().numpy()
+        return vectors
 
     def grid(self, size: int | None = None) -> tuple[int, int]:
         """Rows and columns of the map for a square picture of `size` (the spec's by default)."""
@@ -85,7 +106,7 @@ class ImageEncoder(nn.Module):
 
     def train(self, mode: bool = True) -> ImageEncoder:
         super().train(mode and self.learning != "frozen")
-        if self.learning == "tuned":
+        if self.learning in ("upper", "tuned"):
             for module in self.network.modules():
                 if isinstance(module, nn.BatchNorm2d):
                     module.eval()
@@ -111,12 +132,16 @@ def build_encoder(
         raise ConfigError(f"encoder {name!r}: no such encoder; known are {', '.join(ENCODERS)}")
     if stride not in (None, 16, 32):
         raise ConfigError(f"encoder {name}: stride must be 16 or 32, not {stride!r}")
-    if learning not in ("frozen", "tuned", "scratch"):
-        raise ConfigError(
-            f"encoder {name}: learning must be frozen, tuned or scratch: {learning!r}"
-        )
+    if learning not in get_args(Learning):
+        known = ", ".join(get_args(Learning))
+        raise ConfigError(f"encoder {name}: learning must be one of {known}, not {learning!r}")
     published = ENCODERS[name]
     stride = stride or published.stride
+    if learning == "upper" and (stride == 16 or published.network is VGG):
+        raise ConfigError(
+            f"encoder {name}, stride {stride}: nothing lies above its map of stride 16 that could "
+            "learn; use learning: tuned, or stride: 32 of an EfficientNet-Lite or a ResNet"
+        )
     spec = replace(
         published.spec, size=size or published.spec.size, mode=mode or published.spec.mode
     )

@@ -65,9 +65,13 @@ class ResNet(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         x = F.relu(self.bn1(self.conv1(images)), inplace=True)
         x = F.max_pool2d(x, 3, stride=2, padding=1)
-        for number in range(self.depth):
+        for number in range(3):
             x = self.get_submodule(f"layer{number + 1}")(x)
-        return x  # (B, 1024 or 2048, h, w)
+        return self.above(x)  # (B, 1024 or 2048, h, w)
+
+    def above(self, x: Tensor) -> Tensor:
+        """From layer3's map, of stride 16, on."""
+        return self.get_submodule("layer4")(x) if self.depth == 4 else x
 
     def side(self, size: int) -> int:
         """The map's side for a picture of `size`: every halving rounds up."""

@@ -36,6 +36,10 @@ class TorchStepper:
     def start(self, inputs: Any) -> State:
         """`inputs` as the encoder takes them, or the number of rows for a language model."""
         self.model.eval()
+        if isinstance(inputs, np.ndarray):
+            inputs = torch.from_numpy(inputs)
+        if isinstance(inputs, torch.Tensor):
+            inputs = (inputs.float() if inputs.is_floating_point() else inputs).to(self.device)
         return self.model.start(inputs, inputs if self.model.encoder is None else 1)
 
     @torch.inference_mode()

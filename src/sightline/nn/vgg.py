@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 # Convolutions of 3 x 3 per stage; each stage ends with a pooling that halves the map.
 CONVOLUTIONS = {"vgg16": (2, 2, 3, 3, 3), "vgg19": (2, 2, 4, 4, 4)}
@@ -35,6 +36,10 @@ class VGG(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return self.features(images)  # (B, 512, h, w)
+
+    def above(self, x: Tensor) -> Tensor:
+        """From conv5's map, of stride 16, on: only a pooling."""
+        return F.max_pool2d(x, 2) if self.halvings == 5 else x
 
     def side(self, size: int) -> int:
         """The map's side for a picture of `size`: pooling drops an odd last row."""

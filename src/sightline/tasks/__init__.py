@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -23,10 +24,10 @@ class TaskNames(NamedTuple):
     module: str
     recipe: str  # the dataclass of its recipes
     trainer: str  # the Task that the training loop runs
-    model: str  # what `sightline.load` gives
+    loader: str  # a checkpoint's folder and its recipe → what `sightline.load` gives
 
     def find(self, part: str) -> Any:
-        return getattr(importlib.import_module(self.module), part)
+        return attrgetter(part)(importlib.import_module(self.module))
 
 
 TASKS = {
@@ -34,19 +35,19 @@ TASKS = {
         "sightline.tasks.language_model",
         recipe="LanguageModelRecipe",
         trainer="LanguageModelTask",
-        model="LanguageModel",
+        loader="LanguageModel.load",
     ),
     "caption": TaskNames(
         "sightline.tasks.caption",
         recipe="CaptionRecipe",
         trainer="CaptionTask",
-        model="Captioner",
+        loader="load_captioner",
     ),
     "translate": TaskNames(
         "sightline.tasks.translate",
         recipe="TranslateRecipe",
         trainer="TranslateTask",
-        model="Translator",
+        loader="Translator.load",
     ),
 }
 
@@ -130,4 +131,4 @@ def load_model(folder: Path | str) -> Any:
             f"{path} is not a model that this Sightline can read: {error}"
         ) from None
     names = TASKS[recipe.task]
-    return names.find(names.model).load(path, recipe)
+    return names.find(names.loader)(path, recipe)

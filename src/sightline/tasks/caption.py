@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline import search
 from sightline.config import (
     BatchingConfig,
     Count,
@@ -25,23 +24,19 @@ from sightline.config import (
 )
 from sightline.data import batching
 from sightline.data.manifest import Example, normalise_caption, read_manifest
-from sightline.errors import DataError, UserError
-from sightline.media.image import ImageSource, preprocess, read_image, visible_box
-from sightline.steppers import Prefixed, Stepper
-from sightline.types import Description, Hypothesis, Layout
+from sightline.errors import DataError
+from sightline.media.image import preprocess, read_image
+from sightline.tasks.captioner import SEARCH_BATCH, Captioner
+from sightline.types import Description, Layout
 from sightline.vocab import BEGIN, END, UNKNOWN, Vocabulary
 
 if TYPE_CHECKING:
-    from sightline.data.features import FeatureCache
     from sightline.nn.decoder import DecoderState
     from sightline.nn.image_encoders import ImageEncoder
     from sightline.nn.losses import Loss
     from sightline.nn.model import Batch, EncoderDecoder
     from sightline.training.self_critical import CiderReward
 
-Picture = ImageSource | NDArray[np.uint8]  # a file, its bytes, or pixels (H, W, 3)
-
-SEARCH_BATCH = 64  # pictures searched at a time
 TRAINING_METRICS = ("bleu", "rouge_l", "cider")  # METEOR is left to `sightline evaluate`
 
 
@@ -80,6 +75,8 @@ class CaptionRecipe:
     min_count: Positive = 1
     longest: Positive = 40  # training captions of more words are left out
     batching: BatchingConfig = field(default_factory=BatchingConfig)
+    # Minibatches of `batching.size` pictures with all their captions, which share their vectors
+    captions_together: bool = False
     # Samples per picture of self-critical training on CIDEr, with batches of `batching.size`
     # pictures; 0 trains on the likelihood of the captions
     self_critical: Count = 0
@@ -96,9 +93,6 @@ class CaptionTask:
     metrics = ("loss", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider")
 
     def __init__(self, recipe: CaptionRecipe) -> None:
-        from sightline.data.features import extract_features
-        from sightline.nn.image_encoders import build_encoder
-
         self.recipe = recipe
         examples = read_manifest(recipe.manifest, medium="image")
         self.train = [example for example in examples if example.split == "train"]
@@ -120,23 +114,31 @@ class CaptionTask:
             for number, text in captions
             if 0 < len(text.split()) <= recipe.longest
         ]
-        self.lengths = [len(tokens) for _, tokens in self.captions]
-        encoder = build_encoder(**vars(recipe.encoder))
-        pictures = {e.id: e.media for e in (*self.train, *self.dev) if e.media is not None}
-        self.cache = extract_features(pictures, encoder, recipe.features)
-        content = repr((self.cache.key, self.captions)).encode()
+        self.examples = self._examples()
+        self.lengths = [max(map(len, sequences)) for _, sequences in self.examples]
+        self.pictures = open_pictures(recipe, (*self.train, *self.dev))
+        content = repr((self.pictures.key, self.examples)).encode()
         self.fingerprint = hashlib.sha256(content).hexdigest()
 
-    def build_model(self) -> EncoderDecoder:
-        return build_model(self.recipe, self.vocab, self.cache.key.dimension)
+    def _examples(self) -> list[tuple[int, list[list[int]]]]:
+        """What is drawn into minibatches: a picture's number and the sequences read with it."""
+        if self.recipe.self_critical:  # nothing is given: the model writes
+            return [(number, [[BEGIN]]) for number in range(len(self.train))]
+        if not self.recipe.captions_together:
+            return [(number, [tokens]) for number, tokens in self.captions]
+        together: dict[int, list[list[int]]] = {}
+        for number, tokens in self.captions:
+            together.setdefault(number, []).append(tokens)
+        return list(together.items())
 
-    def epoch(self, number: int) -> CaptionEpoch | PictureEpoch:
-        if self.recipe.self_critical:
-            return PictureEpoch(self, number)
+    def build_model(self) -> EncoderDecoder:
+        return build_model(self.recipe, self.vocab, self.recipe.encoder.weights)
+
+    def epoch(self, number: int) -> CaptionEpoch:
         draw = getattr(batching, self.recipe.batching.kind)
         seed = self.recipe.training.seed
         batches = draw(self.lengths, self.recipe.batching.size, seed, number)
-        return CaptionEpoch(self, batches)
+        return CaptionEpoch(self, number, batches)
 
     def loss(
         self, model: EncoderDecoder, batch: Batch, state: DecoderState | None
@@ -163,220 +165,172 @@ class CaptionTask:
         """Likelihood of the dev captions, and the metrics of what the search writes."""
         from sightline.metrics import score
 
-        captioner = Captioner(self.recipe, self.vocab, model)
-        described = captioner.describe_cached(self.cache, [example.id for example in self.dev])
+        described = self._described(model, self.dev)
         hypotheses = {e.id: d.text for e, d in zip(self.dev, described, strict=True)}
         references = {e.id: e.targets for e in self.dev}
         scores = score(hypotheses, references, TRAINING_METRICS, intervals=False)["corpus"]
         return {"loss": self._dev_loss(model), **scores}
 
+    def _described(self, model: EncoderDecoder, examples: Sequence[Example]) -> list[Description]:
+        from sightline.nn.stepper import TorchStepper
+
+        captioner = Captioner(self.recipe, self.vocab, TorchStepper(model, banned=[UNKNOWN]))
+        names = [example.id for example in examples]
+        return captioner.describe_vectors(self.pictures.read, names, self.pictures.layout)
+
     def _dev_loss(self, model: EncoderDecoder) -> float:
+        import torch
+
         from sightline.nn.model import Batch, pad
 
-        nats, tokens = 0.0, 0
+        nats, tokens, device = 0.0, 0, next(model.parameters()).device
         for at in range(0, len(self.dev), SEARCH_BATCH):
             some = [e for e in self.dev[at : at + SEARCH_BATCH] if len(e.targets) > 0]
             texts = [normalise_caption(e.targets[0]) for e in some]
             targets = pad([[BEGIN, *self.vocab.encode(text), END] for text in texts])
-            loss, _ = model.loss(Batch(targets, features_of(self.cache, [e.id for e in some])))
+            vectors = torch.from_numpy(self.pictures.read([e.id for e in some])).float()
+            loss, _ = model.loss(Batch(targets, vectors).to(device))
             nats, tokens = nats + loss.nats, tokens + loss.tokens
         return nats / max(1, tokens)
 
     def showcase(self, model: EncoderDecoder) -> str:
-        captioner = Captioner(self.recipe, self.vocab, model)
         shown = self.dev[:: max(1, len(self.dev) // 4)][:4]
-        described = captioner.describe_cached(self.cache, [example.id for example in shown])
         return "\n".join(
             f"    {e.id}: {d.text}   ({e.targets[0]})"
-            for e, d in zip(shown, described, strict=True)
+            for e, d in zip(shown, self._described(model, shown), strict=True)
         )
 
 
 @dataclass(frozen=True)
 class CaptionEpoch:
-    """Captions in minibatches, each with its picture's features."""
+    """Captions in minibatches, each with what the encoder is given of its picture."""
 
     task: CaptionTask
+    number: int
     batches: batching.Batches
 
     def __len__(self) -> int:
         return len(self.batches)
 
     def __getitem__(self, position: int) -> Batch:
-        from sightline.nn.model import Batch, pad
-
-        chosen = [self.task.captions[i] for i in self.batches[position]]
-        names = [self.task.train[number].id for number, _ in chosen]
-        shown = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
-        targets = pad([tokens for _, tokens in chosen])
-        return Batch(targets, features_of(self.task.cache, names), f"the captions of {shown}")
-
-
-class PictureEpoch:
-    """Pictures in minibatches, for training on what the model itself writes of them."""
-
-    def __init__(self, task: CaptionTask, number: int) -> None:
-        self.task = task
-        ones = [1] * len(task.train)
-        seed = task.recipe.training.seed
-        self.batches = batching.same_length(ones, task.recipe.batching.size, seed, number)
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __getitem__(self, position: int) -> Batch:
-        from sightline.nn.model import Batch, pad
-
-        items = tuple(self.task.train[i].id for i in self.batches[position])
-        name = f"the pictures {', '.join(items[:4])}{' …' if len(items) > 4 else ''}"
-        targets = pad([[BEGIN]] * len(items))  # nothing is given: the model writes
-        return Batch(targets, features_of(self.task.cache, items), name, items)
-
-
-class Captioner:
-    """A trained captioner: pictures in, descriptions out."""
-
-    def __init__(
-        self,
-        recipe: CaptionRecipe,
-        vocab: Vocabulary,
-        model: EncoderDecoder,
-        encoder: ImageEncoder | None = None,
-    ) -> None:
-        self.recipe = recipe
-        self.vocab = vocab
-        self.model = model
-        self._encoder = encoder
-
-    @staticmethod
-    def load(folder: Path, recipe: CaptionRecipe) -> Captioner:
-        from sightline.nn.image_encoders import build_encoder, for_inference
-        from sightline.training import checkpoint
-
-        vocab = Vocabulary.load(folder / checkpoint.VOCAB)
-        encoder = build_encoder(**vars(recipe.encoder))
-        model = build_model(recipe, vocab, encoder.dimension)
-        checkpoint.load_weights(model, folder)
-        return Captioner(recipe, vocab, model.eval(), for_inference(encoder))
-
-    def stepper(self) -> Stepper:
-        from sightline.nn.stepper import TorchStepper
-
-        return TorchStepper(self.model, banned=[UNKNOWN])
-
-    def describe(
-        self,
-        pictures: Picture | Sequence[Picture],
-        *,
-        beam: int | None = None,
-        n_best: int = 1,
-        prefix: str = "",
-    ) -> Any:
-        """A Description of each picture (a file, bytes or pixels); of one, if one was given."""
         import torch
 
-        many = isinstance(pictures, Sequence) and not isinstance(pictures, str | bytes)
-        sources: Sequence[Any] = pictures if many else [pictures]  # type: ignore[assignment]
-        encoder = self.encoder
-        layout = Layout.grid(*encoder.grid())
-        found: list[Description] = []
-        for at in range(0, len(sources), SEARCH_BATCH):
-            images = [preprocess(_pixels(s), encoder.spec) for s in sources[at : at + SEARCH_BATCH]]
-            with torch.inference_mode():
-                features = encoder(torch.from_numpy(np.stack(images)))
-            found += self._search(features, layout, beam, n_best, prefix)
-        return found if many else found[0]
+        from sightline.nn.model import Batch, pad
 
-    @property
-    def encoder(self) -> ImageEncoder:
-        """The picture encoder; a captioner in training has none, for it reads cached features."""
-        if self._encoder is None:
-            raise UserError("this captioner has no picture encoder; load it with sightline.load")
-        return self._encoder
+        chosen = [self.task.examples[i] for i in self.batches[position]]
+        items = tuple(self.task.train[number].id for number, _ in chosen)
+        most = max(len(sequences) for _, sequences in chosen)
+        # rows come in equal groups: a picture with fewer captions has rows of padding
+        rows = [[*sequences, *[[BEGIN]] * (most - len(sequences))] for _, sequences in chosen]
+        targets = pad([sequence for group in rows for sequence in group])  # (B · K, T)
+        mirrored = None
+        if self.task.recipe.encoder.mirror:
+            key = [self.task.recipe.training.seed, self.number, position]
+            mirrored = np.random.default_rng(key).random(len(items)) < 0.5
+        inputs = torch.from_numpy(self.task.pictures.read(items, mirrored)).float()
+        name = f"the captions of {', '.join(items[:4])}{' …' if len(items) > 4 else ''}"
+        return Batch(targets, inputs, name, items)
 
-    def visible_box(self, picture: NDArray[np.uint8]) -> tuple[float, float, float, float]:
-        """The part of a picture (H, W, 3) that the encoder sees, for figures."""
-        height, width, _ = picture.shape
-        return visible_box(height, width, self.encoder.spec)
 
-    def describe_cached(
-        self, cache: FeatureCache, ids: Sequence[str], beam: int | None = None
-    ) -> list[Description]:
-        """Descriptions of pictures whose features are in a cache."""
-        found: list[Description] = []
-        for at in range(0, len(ids), SEARCH_BATCH):
-            features = features_of(cache, ids[at : at + SEARCH_BATCH])
-            found += self._search(features, cache.layout, beam, 1, "")
-        return found
+class Pictures(Protocol):
+    """What the model's encoder is given of each picture, by id."""
 
-    def describe_examples(
-        self, examples: Sequence[Example], beam: int | None = None
-    ) -> list[Description]:
-        """Descriptions of a manifest's pictures, through the feature cache of the recipe."""
+    key: Any  # what it depends on, for the run's fingerprint
+    layout: Layout  # of the positions that are attended to
+
+    def read(
+        self, ids: Sequence[str], mirrored: NDArray[np.bool_] | None = None
+    ) -> NDArray[Any]: ...
+
+
+class CachedPictures:
+    """Vectors from the cache: the frozen encoder's own, or those of stride 16 below what learns."""
+
+    def __init__(self, recipe: CaptionRecipe, pictures: Mapping[str, Path]) -> None:
         from sightline.data.features import extract_features
-        from sightline.nn.image_encoders import build_encoder
 
-        pictures = {e.id: e.media for e in examples if e.media is not None}
-        encoder = build_encoder(**vars(self.recipe.encoder))
-        cache = extract_features(pictures, encoder, self.recipe.features)
-        return self.describe_cached(cache, list(pictures), beam)
+        encoder = build_picture_encoder(recipe)
+        self.layout = Layout.grid(*encoder.grid())
+        if encoder.learning == "upper":
+            below = replace(recipe.encoder, stride=16, learning="frozen")
+            encoder = build_picture_encoder(replace(recipe, encoder=below))
+        self.caches = [extract_features(pictures, encoder, recipe.features)]
+        self.key = self.caches[0].key
+        if recipe.encoder.mirror:
+            encoder.spec = replace(encoder.spec, mirror=True)
+            self.caches.append(extract_features(pictures, encoder, recipe.features))
 
-    def _search(
-        self, features: Any, layout: Layout, beam: int | None, n_best: int, prefix: str
-    ) -> list[Description]:
-        settings = self.recipe.search
-        words = self.vocab.encode(normalise_caption(prefix))
-        if UNKNOWN in words:
-            unknown = normalise_caption(prefix).split()[words.index(UNKNOWN)]
-            raise UserError(f"the prefix has {unknown!r}, which is not in the model's vocabulary")
-        size = beam or settings.beam
-        options = search.BeamOptions(
-            max_length=settings.max_length + len(words),
-            size=max(size, n_best),
-            min_length=settings.min_length,
-            length_penalty=settings.length_penalty,
-            n_best=n_best,
-        )
-        stepper = self.stepper()
-        if words:
-            stepper = Prefixed(stepper, [words] * len(features))
-        device = next(self.model.parameters()).device
-        found = search.finish(search.beam(stepper, features.to(device), options))
-        return [self._describe(hypotheses, layout) for hypotheses in found]
-
-    def _describe(self, hypotheses: list[Hypothesis], layout: Layout) -> Description:
-        best, *others = (self._description(h, layout) for h in hypotheses)
-        return Description(**vars(best) | {"alternatives": tuple(others)})
-
-    def _description(self, hypothesis: Hypothesis, layout: Layout) -> Description:
-        kept = len(hypothesis.tokens) - hypothesis.finished  # the end token is not a word
-        words = hypothesis.tokens[:kept]
-        looked = hypothesis.attention
-        return Description(
-            text=self.vocab.decode(words),
-            tokens=tuple(self.vocab.tokens[token] for token in words),
-            score=hypothesis.score,
-            log_probs=tuple(float(value) for value in hypothesis.log_probs[:kept]),
-            attention=None if looked is None else looked[:kept],
-            layout=None if looked is None else layout,
-        )
+    def read(self, ids: Sequence[str], mirrored: NDArray[np.bool_] | None = None) -> NDArray[Any]:
+        vectors = self.caches[0].read(ids, np.float16)  # (B, M, D)
+        if mirrored is not None and mirrored.any():
+            chosen = [name for name, seen in zip(ids, mirrored, strict=True) if seen]
+            vectors[mirrored] = self.caches[1].read(chosen, np.float16)
+        return vectors
 
 
-def _pixels(picture: Picture) -> NDArray[np.uint8]:
-    return picture if isinstance(picture, np.ndarray) else read_image(picture)
+class PicturesFromFiles:
+    """Pixels, read anew each time: the whole encoder learns."""
+
+    def __init__(self, recipe: CaptionRecipe, pictures: Mapping[str, Path]) -> None:
+        encoder = build_picture_encoder(recipe)
+        self.layout = Layout.grid(*encoder.grid())
+        self.spec = encoder.spec
+        self.files = dict(pictures)
+        self.key = (encoder.name, encoder.stride, encoder.spec)
+
+    def read(self, ids: Sequence[str], mirrored: NDArray[np.bool_] | None = None) -> NDArray[Any]:
+        specs = [self.spec] * len(ids)
+        if mirrored is not None:
+            specs = [replace(self.spec, mirror=bool(seen)) for seen in mirrored]
+        images = [read_image(self.files[name]) for name in ids]
+        return np.stack([preprocess(i, spec) for i, spec in zip(images, specs, strict=True)])
 
 
-def features_of(cache: FeatureCache, ids: Sequence[str]) -> Any:
-    """The features of these pictures as a float tensor, (B, M, D)."""
-    import torch
+def open_pictures(recipe: CaptionRecipe, examples: Sequence[Example]) -> Pictures:
+    files = {e.id: e.media for e in examples if e.media is not None}
+    cached = recipe.encoder.learning in ("frozen", "upper")
+    return CachedPictures(recipe, files) if cached else PicturesFromFiles(recipe, files)
 
-    return torch.from_numpy(cache.read(ids, np.float16)).float()
+
+def build_picture_encoder(recipe: CaptionRecipe, weights: str | None = None) -> ImageEncoder:
+    """The recipe's encoder, with published weights; "random" leaves them to be loaded."""
+    from sightline.nn.image_encoders import build_encoder
+
+    options = {k: v for k, v in vars(recipe.encoder).items() if k != "mirror"}
+    if weights == "random" or recipe.encoder.learning == "scratch":
+        options["weights"] = None
+    return build_encoder(**options)
 
 
-def build_model(recipe: CaptionRecipe, vocab: Vocabulary, dimension: int) -> EncoderDecoder:
+def build_model(recipe: CaptionRecipe, vocab: Vocabulary, weights: str) -> EncoderDecoder:
+    """The model that is trained; a frozen picture encoder is not part of it."""
     from sightline.nn.decoder import Decoder
-    from sightline.nn.encoders import FeatureEncoder
+    from sightline.nn.encoders import FeatureEncoder, LearnedEncoder
     from sightline.nn.model import EncoderDecoder
 
-    decoder = Decoder(recipe.model, len(vocab), dimension)
-    return EncoderDecoder(FeatureEncoder(), decoder, recipe.loss)
+    encoder = build_picture_encoder(recipe, weights)
+    frozen = encoder.learning == "frozen"
+    decoder = Decoder(recipe.model, len(vocab), encoder.dimension)
+    return EncoderDecoder(
+        FeatureEncoder() if frozen else LearnedEncoder(encoder), decoder, recipe.loss
+    )
+
+
+def load_captioner(folder: Path, recipe: CaptionRecipe) -> Captioner:
+    """The captioner that a checkpoint holds."""
+    from sightline.nn.encoders import FeatureEncoder, LearnedEncoder
+    from sightline.nn.image_encoders import for_inference
+    from sightline.nn.model import EncoderDecoder
+    from sightline.nn.stepper import TorchStepper
+    from sightline.training import checkpoint
+
+    vocab = Vocabulary.load(folder / checkpoint.VOCAB)
+    model = build_model(recipe, vocab, "random")
+    checkpoint.load_weights(model, folder)
+    if isinstance(model.encoder, LearnedEncoder):  # runs by itself from here on
+        encoder = model.encoder.pictures
+        model = EncoderDecoder(FeatureEncoder(), model.decoder, recipe.loss)
+    else:
+        encoder = build_picture_encoder(recipe)
+    stepper = TorchStepper(model.eval(), banned=[UNKNOWN])
+    return Captioner(recipe, vocab, stepper, for_inference(encoder))

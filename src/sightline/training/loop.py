@@ -112,7 +112,8 @@ class Trainer:
         self.device = pick_device(self.config.device)
         self.model: EncoderDecoder = task.build_model().to(self.device)
         if self.config.initial is not None:
-            files.load_weights(self.model, zoo.find(self.config.initial))
+            # a picture encoder that begins to learn now keeps its published weights
+            files.load_weights(self.model, zoo.find(self.config.initial), may_lack="encoder.")
         self.optimiser = build_optimiser(self.config.optimiser, self.model.parameters())
         self.average = Average(self.model, self.config.ema)
         self.progress = Progress()
