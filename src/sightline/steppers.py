@@ -43,6 +43,14 @@ class StepResult:
     state: State
 
 
+@dataclass(frozen=True)
+class Steered:
+    """Inputs with where to look: what `start` takes in place of `inputs` to steer attention."""
+
+    inputs: Any
+    bias: NDArray[np.float32]  # (B, M): added to the attention's scores at every step
+
+
 class Stepper(Protocol):
     """A model, or several, that can be asked for the next token."""
 

@@ -66,6 +66,7 @@ class ContextSet:
     values: Array  # (B, M, D)
     mask: Array  # (B, M) bool, true where a position exists
     keys: Array | None = None  # (B, M, A): the attention's projection of values, computed once
+    bias: Array | None = None  # (B, M): added to every step's scores, to steer where it looks
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -79,6 +80,7 @@ class ContextSet:
             values=self.values[examples],
             mask=self.mask[examples],
             keys=None if self.keys is None else self.keys[examples],
+            bias=None if self.bias is None else self.bias[examples],
         )
 
 

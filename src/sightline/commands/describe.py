@@ -25,6 +25,10 @@ def describe(
     ] = None,
     n_best: Annotated[int, typer.Option(min=1, help="Captions per picture.")] = 1,
     prefix: Annotated[str, typer.Option(help="Words that the caption has to begin with.")] = "",
+    focus: Annotated[
+        str | None,
+        typer.Option(metavar="X,Y,W,H", help="Look here: a box, as fractions of the picture."),
+    ] = None,
     figure: Annotated[
         Path | None,
         typer.Option(help="Draw where it looked, one file per picture, in this folder."),
@@ -41,15 +45,14 @@ def describe(
 
     from sightline.commands import load_for
     from sightline.data.progress import counted
+    from sightline.tasks.focus import parse_focus
 
+    box = None if focus is None else parse_focus(focus)
     captioner: Captioner = load_for(model, "caption")
     files = list(_expand(sources))
     batches = [files[at : at + BATCH] for at in range(0, len(files), BATCH)]
-    outcomes = (
-        outcome
-        for batch in batches
-        for outcome in _outcomes(captioner, batch, beam=beam, n_best=n_best, prefix=prefix)
-    )
+    options = {"beam": beam, "n_best": n_best, "prefix": prefix, "focus": box}
+    outcomes = (outcome for batch in batches for outcome in _outcomes(captioner, batch, **options))
     if len(files) > BATCH and sys.stderr.isatty():
         outcomes = counted(outcomes, len(files), "describing")  # type: ignore[assignment]
     failed = 0

@@ -96,6 +96,8 @@ class Attention(nn.Module):
         """The weights α from the scores, under the mask and whatever sharpens them."""
         config = self.config
         allowed = rows_of(context.mask, scores.shape[0])  # (N, M)
+        if context.bias is not None:
+            scores = scores + rows_of(context.bias, scores.shape[0])
         if config.window:
             allowed = allowed & _window(previous, allowed, config.window)
         scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from sightline.nn.decoder import DecoderState
 from sightline.nn.model import EncoderDecoder
-from sightline.steppers import State, StepResult
+from sightline.steppers import SearchError, State, Steered, StepResult
 from sightline.vocab import BEGIN, END
 
 
@@ -35,12 +36,29 @@ class TorchStepper:
     @torch.inference_mode()
     def start(self, inputs: Any) -> State:
         """`inputs` as the encoder takes them, or the number of rows for a language model."""
+        if isinstance(inputs, Steered):
+            return self._start_steered(inputs)
         self.model.eval()
+        inputs = self._on_device(inputs)
+        return self.model.start(inputs, inputs if self.model.encoder is None else 1)
+
+    def _start_steered(self, steered: Steered) -> State:
+        self.model.eval()
+        context = self.model.encode(self._on_device(steered.inputs))
+        if context is None or self.model.decoder.attention is None:
+            raise SearchError("this model has no attention that could be steered")
+        bias = torch.from_numpy(steered.bias).to(self.device)
+        if bias.shape != context.mask.shape:
+            shapes = f"{tuple(bias.shape)} for context sets of {tuple(context.mask.shape)}"
+            raise SearchError(f"a bias of shape {shapes}; give one number for each position")
+        return self.model.decoder.start(replace(context, bias=bias))
+
+    def _on_device(self, inputs: Any) -> Any:
         if isinstance(inputs, np.ndarray):
             inputs = torch.from_numpy(inputs)
         if isinstance(inputs, torch.Tensor):
             inputs = (inputs.float() if inputs.is_floating_point() else inputs).to(self.device)
-        return self.model.start(inputs, inputs if self.model.encoder is None else 1)
+        return inputs
 
     @torch.inference_mode()
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:

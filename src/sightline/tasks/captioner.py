@@ -6,7 +6,7 @@ What computes is given to it: an encoder (pixels to annotation vectors) and a St
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -17,7 +17,10 @@ from sightline.data.manifest import Example, normalise_caption
 from sightline.data.progress import counted
 from sightline.errors import UserError
 from sightline.media.image import ImageSource, ImageSpec, preprocess, read_image, visible_box
-from sightline.steppers import Prefixed, Stepper
+from sightline.search import Snapshot
+from sightline.steppers import Prefixed, Steered, Stepper
+from sightline.tasks.focus import Box, focus_bias
+from sightline.tasks.streaming import Partial, partial_result
 from sightline.types import Description, Hypothesis, Layout
 from sightline.vocab import UNKNOWN, Vocabulary
 
@@ -42,6 +45,16 @@ class PictureEncoder(Protocol):
     def encode(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
         """(B, 3, S, S) → (B, M, D)."""
         ...
+
+
+@dataclass(frozen=True)
+class ReadPicture:
+    """A picture as the encoder takes it; its pixels are let go."""
+
+    image: NDArray[np.float32]  # (3, S, S)
+    width: int
+    height: int
+    visible_box: tuple[float, float, float, float]  # left, top, right, bottom, as fractions
 
 
 class Captioner:
@@ -73,17 +86,92 @@ class Captioner:
         beam: int | None = None,
         n_best: int = 1,
         prefix: str = "",
+        focus: Box | None = None,
     ) -> Any:
-        """A Description of each picture (a file, bytes or pixels); of one, if one was given."""
+        """A Description of each picture (a file, bytes or pixels); of one, if one was given.
+
+        `prefix` are words to begin with; `focus` is the part of the picture to look at, x, y,
+        width and height as fractions of it: attention outside is lowered.
+        """
         many = isinstance(pictures, Sequence) and not isinstance(pictures, str | bytes)
         sources: Sequence[Any] = pictures if many else [pictures]  # type: ignore[assignment]
-        layout = Layout.grid(*self.encoder.grid())
         found: list[Description] = []
         for some in _batches(sources):
-            images = [preprocess(_pixels(source), self.encoder.spec) for source in some]
-            vectors = self.encoder.encode(np.stack(images))
-            found += self._search(vectors, layout, beam, n_best, prefix)
+            read = [self.read(source) for source in some]
+            steps = self.search(
+                read, beam=beam, n_best=n_best, prefix=prefix, focus=[focus] * len(read)
+            )
+            found += self.descriptions(search.finish(steps))
         return found if many else found[0]
+
+    def stream(
+        self,
+        picture: Picture,
+        *,
+        beam: int | None = None,
+        n_best: int = 1,
+        prefix: str = "",
+        focus: Box | None = None,
+    ) -> Iterator[Partial | Description]:
+        """What `describe` gives of one picture, after a Partial for each step of the search."""
+        read = [self.read(picture)]
+        steps = self.search(
+            read, beam=beam, n_best=n_best, prefix=prefix, focus=[focus], keep_tree=True
+        )
+        for snapshot in steps:
+            yield self.partial(snapshot)
+        yield self.descriptions(snapshot.hypotheses)[0]
+
+    # ------------------------------------------------------------- the same in parts, for servers
+
+    def read(self, picture: Picture) -> ReadPicture:
+        """What a search needs of a picture: a few hundred kilobytes, however large it is."""
+        pixels = _pixels(picture)
+        height, width, _ = pixels.shape
+        left, top, right, bottom = self.visible_box(pixels)
+        box = (left / width, top / height, right / width, bottom / height)
+        return ReadPicture(preprocess(pixels, self.encoder.spec), width, height, box)
+
+    def search(
+        self,
+        pictures: Sequence[ReadPicture],
+        *,
+        beam: int | None = None,
+        n_best: int = 1,
+        prefix: str = "",
+        focus: Sequence[Box | None] = (),  # none, or one for each picture
+        keep_tree: bool = False,
+    ) -> Iterator[Snapshot]:
+        """Describe pictures together, step by step."""
+        words = self.prefix_tokens(prefix)
+        grid = self.encoder.grid()
+        # before the costly part: a bad box is found at once
+        biases = [
+            None if box is None else focus_bias(box, picture.visible_box, grid)
+            for picture, box in zip(pictures, focus or [None] * len(pictures), strict=True)
+        ]
+        inputs: Any = self.encoder.encode(np.stack([picture.image for picture in pictures]))
+        if any(bias is not None for bias in biases):
+            level = np.zeros(grid[0] * grid[1], np.float32)
+            inputs = Steered(inputs, np.stack([level if b is None else b for b in biases]))
+        return self._search(inputs, len(pictures), beam, n_best, words, keep_tree)
+
+    def descriptions(self, found: Sequence[list[Hypothesis]]) -> list[Description]:
+        """The hypotheses of each picture as its description."""
+        layout = Layout.grid(*self.encoder.grid())
+        return [self._describe(hypotheses, layout) for hypotheses in found]
+
+    def partial(self, snapshot: Snapshot, example: int = 0) -> Partial:
+        """How the search for one picture stood after a step; needs the tree to be kept."""
+        return partial_result(snapshot, example, self.vocab.tokens, self.vocab.decode)
+
+    def prefix_tokens(self, prefix: str) -> list[int]:
+        """The words to begin with, as tokens; a word that the model does not know is an error."""
+        words = self.vocab.encode(normalise_caption(prefix))
+        if UNKNOWN in words:
+            unknown = normalise_caption(prefix).split()[words.index(UNKNOWN)]
+            raise UserError(f"the prefix has {unknown!r}, which is not in the model's vocabulary")
+        return words
 
     def describe_vectors(
         self,
@@ -95,7 +183,8 @@ class Captioner:
         """Descriptions of pictures whose vectors can be read by id."""
         found: list[Description] = []
         for some in _batches(ids):
-            found += self._search(read(some), layout, beam, 1, "")
+            steps = self._search(read(some), len(some), beam, 1, [])
+            found += [self._describe(best, layout) for best in search.finish(steps)]
         return found
 
     def describe_examples(
@@ -113,30 +202,24 @@ class Captioner:
 
     def _search(
         self,
-        vectors: NDArray[Any],  # (B, M, D)
-        layout: Layout,
+        inputs: NDArray[Any] | Steered,  # of vectors (B, M, D)
+        count: int,  # B
         beam: int | None,
         n_best: int,
-        prefix: str,
-    ) -> list[Description]:
+        words: list[int],
+        keep_tree: bool = False,
+    ) -> Iterator[Snapshot]:
         settings = self.recipe.search
-        words = self.vocab.encode(normalise_caption(prefix))
-        if UNKNOWN in words:
-            unknown = normalise_caption(prefix).split()[words.index(UNKNOWN)]
-            raise UserError(f"the prefix has {unknown!r}, which is not in the model's vocabulary")
-        size = beam or settings.beam
         options = search.BeamOptions(
             max_length=settings.max_length + len(words),
-            size=max(size, n_best),
+            size=max(beam or settings.beam, n_best),
             min_length=settings.min_length,
             length_penalty=settings.length_penalty,
             n_best=n_best,
+            keep_tree=keep_tree,
         )
-        stepper = self.stepper
-        if words:
-            stepper = Prefixed(stepper, [words] * len(vectors))
-        found = search.finish(search.beam(stepper, vectors, options))
-        return [self._describe(hypotheses, layout) for hypotheses in found]
+        stepper = Prefixed(self.stepper, [words] * count) if words else self.stepper
+        return search.beam(stepper, inputs, options)
 
     def _describe(self, hypotheses: list[Hypothesis], layout: Layout) -> Description:
         best, *others = (self._description(h, layout) for h in hypotheses)

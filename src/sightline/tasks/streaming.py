@@ -1,0 +1,74 @@
+"""Partial results: a search as it goes on, one step at a time, for a page to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sightline.search import Snapshot
+
+
+@dataclass(frozen=True)
+class BeamNode:
+    """One candidate that the search considered in this step."""
+
+    id: int  # counted from 0, in the order considered
+    parent: int | None  # None: the first word of an output
+    token: str
+    score: float  # summed log-probabilities
+    finished: bool  # ended, and among the best that did
+    alive: bool  # goes on to the next step
+
+
+@dataclass(frozen=True)
+class Partial:
+    """How a search stood after one step."""
+
+    step: int
+    text: str  # the best so far
+    tokens: tuple[str, ...]
+    nodes: tuple[BeamNode, ...]  # new in this step
+    best: int | None  # the node at which the best so far stands
+
+    @property
+    def alive(self) -> tuple[int, ...]:
+        return tuple(node.id for node in self.nodes if node.alive)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "text": self.text,
+            "tokens": list(self.tokens),
+            "nodes": [vars(node) for node in self.nodes],
+            "alive": list(self.alive),
+            "best": self.best,
+        }
+
+
+def partial_result(
+    snapshot: Snapshot,  # of a beam search that keeps its tree
+    example: int,
+    names: Sequence[str],  # of tokens
+    text: Callable[[Sequence[int]], str],
+) -> Partial:
+    """The state of one example's search; empty of nodes once the example is settled."""
+    assert snapshot.tree is not None, "ask the search for its tree"
+    tree = snapshot.tree[example]
+    best = snapshot.hypotheses[example][0]
+    places = {(node.parent, node.token): node.id for node in tree}
+    at: int | None = None
+    for token in best.tokens:
+        at = places[at, token]
+    words = best.tokens[: len(best.tokens) - best.finished]
+    return Partial(
+        step=snapshot.step,
+        text=text(words),
+        tokens=tuple(names[token] for token in words),
+        nodes=tuple(
+            BeamNode(n.id, n.parent, names[n.token], n.score, n.finished, n.kept)
+            for n in tree
+            if n.step == snapshot.step
+        ),
+        best=at,
+    )
