@@ -64,6 +64,8 @@ class LearnedEncoder(nn.Module):
     def __init__(self, pictures: ImageEncoder) -> None:
         super().__init__()
         self.pictures = pictures
+        # gradients of depthwise convolutions take two thirds of the time this way
+        pictures.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, inputs: Tensor) -> ContextSet:
         read = self.pictures.above if self.pictures.learning == "upper" else self.pictures

@@ -116,7 +116,7 @@ class CaptionTask:
         ]
         self.examples = self._examples()
         self.lengths = [max(map(len, sequences)) for _, sequences in self.examples]
-        self.pictures = open_pictures(recipe, (*self.train, *self.dev))
+        self.pictures = open_pictures(recipe, self.train, self.dev)
         content = repr((self.pictures.key, self.examples)).encode()
         self.fingerprint = hashlib.sha256(content).hexdigest()
 
@@ -246,7 +246,9 @@ class Pictures(Protocol):
 class CachedPictures:
     """Vectors from the cache: the frozen encoder's own, or those of stride 16 below what learns."""
 
-    def __init__(self, recipe: CaptionRecipe, pictures: Mapping[str, Path]) -> None:
+    def __init__(
+        self, recipe: CaptionRecipe, pictures: Mapping[str, Path], mirrored: Mapping[str, Path]
+    ) -> None:
         from sightline.data.features import extract_features
 
         encoder = build_picture_encoder(recipe)
@@ -258,7 +260,7 @@ class CachedPictures:
         self.key = self.caches[0].key
         if recipe.encoder.mirror:
             encoder.spec = replace(encoder.spec, mirror=True)
-            self.caches.append(extract_features(pictures, encoder, recipe.features))
+            self.caches.append(extract_features(mirrored, encoder, recipe.features))
 
     def read(self, ids: Sequence[str], mirrored: NDArray[np.bool_] | None = None) -> NDArray[Any]:
         vectors = self.caches[0].read(ids, np.float16)  # (B, M, D)
@@ -286,10 +288,14 @@ class PicturesFromFiles:
         return np.stack([preprocess(i, spec) for i, spec in zip(images, specs, strict=True)])
 
 
-def open_pictures(recipe: CaptionRecipe, examples: Sequence[Example]) -> Pictures:
-    files = {e.id: e.media for e in examples if e.media is not None}
-    cached = recipe.encoder.learning in ("frozen", "upper")
-    return CachedPictures(recipe, files) if cached else PicturesFromFiles(recipe, files)
+def open_pictures(
+    recipe: CaptionRecipe, train: Sequence[Example], dev: Sequence[Example]
+) -> Pictures:
+    mirrored = {e.id: e.media for e in train if e.media is not None}
+    files = mirrored | {e.id: e.media for e in dev if e.media is not None}
+    if recipe.encoder.learning in ("frozen", "upper"):
+        return CachedPictures(recipe, files, mirrored)
+    return PicturesFromFiles(recipe, files)
 
 
 def build_picture_encoder(recipe: CaptionRecipe, weights: str | None = None) -> ImageEncoder:

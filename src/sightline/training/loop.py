@@ -114,7 +114,7 @@ class Trainer:
         if self.config.initial is not None:
             # a picture encoder that begins to learn now keeps its published weights
             files.load_weights(self.model, zoo.find(self.config.initial), may_lack="encoder.")
-        self.optimiser = build_optimiser(self.config.optimiser, self.model.parameters())
+        self.optimiser = build_optimiser(self.config.optimiser, self.model)
         self.average = Average(self.model, self.config.ema)
         self.progress = Progress()
         self.carry: DecoderState | None = None

@@ -12,24 +12,32 @@ from torch.optim import SGD, Adadelta, Adagrad, Adam, AdamW, Optimizer, RMSprop
 from sightline.config import OptimiserConfig, ScheduleConfig
 
 
-def build_optimiser(config: OptimiserConfig, parameters: Iterable[nn.Parameter]) -> Optimizer:
+def build_optimiser(config: OptimiserConfig, model: nn.Module) -> Optimizer:
     """The optimiser; weight decay acts on matrices only, not on biases."""
-    trained = [p for p in parameters if p.requires_grad]
-    groups = [
-        {"params": [p for p in trained if p.dim() > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in trained if p.dim() <= 1], "weight_decay": 0.0},
+    groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            kind = (name.startswith("encoder."), parameter.dim() > 1)
+            groups.setdefault(kind, []).append(parameter)
+    settings = [
+        {
+            "params": parameters,
+            "weight_decay": config.weight_decay if matrices else 0.0,
+            "factor": config.encoder if in_encoder else 1.0,
+        }
+        for (in_encoder, matrices), parameters in sorted(groups.items(), key=lambda kind: kind[0])
     ]
     rate = config.learning_rate
     if config.kind == "sgd":
-        return SGD(groups, lr=rate, momentum=config.momentum)
+        return SGD(settings, lr=rate, momentum=config.momentum)
     if config.kind == "adagrad":
-        return Adagrad(groups, lr=rate)
+        return Adagrad(settings, lr=rate)
     if config.kind == "adadelta":
-        return Adadelta(groups, lr=rate, rho=config.rho)
+        return Adadelta(settings, lr=rate, rho=config.rho)
     if config.kind == "rmsprop":
-        return RMSprop(groups, lr=rate, alpha=config.rho, momentum=config.momentum)
+        return RMSprop(settings, lr=rate, alpha=config.rho, momentum=config.momentum)
     adam = Adam if config.kind == "adam" else AdamW
-    return adam(groups, lr=rate, betas=config.betas, fused=True)
+    return adam(settings, lr=rate, betas=config.betas, fused=True)
 
 
 def learning_rate_factor(config: ScheduleConfig, step: int, steps: int) -> float:
@@ -51,7 +59,7 @@ def learning_rate_factor(config: ScheduleConfig, step: int, steps: int) -> float
 
 def set_learning_rate(optimiser: Optimizer, rate: float) -> None:
     for group in optimiser.param_groups:
-        group["lr"] = rate
+        group["lr"] = rate * group["factor"]
 
 
 def clip_gradient(parameters: Iterable[nn.Parameter], limit: float) -> float:

@@ -1,0 +1,186 @@
+"""Graph: ONNX written one operation a line, with weights that are stored small."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sightline.errors import CheckpointError
+
+if TYPE_CHECKING:
+    import onnx
+
+Weights = Literal["float16", "int8"]
+OPSET = 17
+FLOAT, INT32, INT64 = 1, 6, 7  # onnx.TensorProto's numbers for them
+SMALL = 256  # a tensor of fewer numbers stays in full precision: it would save nothing
+
+
+class Graph:
+    """Nodes in the order in which they are called; a value is known by its name."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights: Weights = weights
+        self.nodes: list[Any] = []
+        self.constants: dict[str, NDArray[Any]] = {}
+        self.count = 0
+
+    def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """One operation with one output: its name."""
+        return self.many(operator, *inputs, outputs=1, **attributes)[0]
+
+    def many(self, operator: str, *inputs: str, outputs: int, **attributes: Any) -> list[str]:
+        from onnx import helper
+
+        names = [self._name(operator) for _ in range(outputs)]
+        self.nodes.append(helper.make_node(operator, list(inputs), names, **attributes))
+        return names
+
+    def split(self, value: str, sizes: str, outputs: int) -> list[str]:
+        """Along the second axis."""
+        return self.many("Split", value, sizes, outputs=outputs, axis=1)
+
+    # ------------------------------------------------------------------------- products
+
+    def linear(self, value: str, weight: Tensor, bias: Tensor | None = None) -> str:
+        """(N, in) → (N, out), with a weight (out, in)."""
+        inputs = [value, self.weight(weight)] + ([] if bias is None else [self.vector(bias)])
+        return self("Gemm", *inputs, transB=1)
+
+    def product(self, value: str, *weights: Tensor) -> str:
+        """(…, in) → (…, out), with weights (out, in) one below the other."""
+        turned = np.concatenate([_array(weight) for weight in weights]).T
+        return self("MatMul", value, self.weight(np.ascontiguousarray(turned), axis=1))
+
+    # ------------------------------------------------------------------------- constants
+
+    def weight(self, values: Tensor | NDArray[np.float32], axis: int = 0) -> str:
+        """A weight in half precision, or in 8 bits with a factor for each entry of `axis`.
+
+        The operations that widen it to float32 have only constants to work on, so that
+        onnxruntime does them once, when the graph is loaded.
+        """
+        full = _array(values)
+        if full.size < SMALL:
+            return self.constant(full)
+        if self.weights == "float16":
+            return self("Cast", self.constant(half(full)), to=FLOAT)
+        small, scale = in_bytes(full, axis)
+        wide = self("Cast", self.constant(small), to=FLOAT)
+        return self("Mul", wide, self.constant(scale))
+
+    def vector(self, values: Tensor | NDArray[np.float32]) -> str:
+        return self.constant(_array(values))
+
+    def number(self, value: float) -> str:
+        return self.constant(np.array(value, np.float32))
+
+    def integer(self, value: int) -> str:
+        return self.constant(np.array(value, np.int64))
+
+    def shape(self, *sizes: int) -> str:
+        return self.constant(np.array(sizes, np.int64))
+
+    def constant(self, values: NDArray[Any]) -> str:
+        name = self._name("constant")
+        self.constants[name] = values
+        return name
+
+    def grouped(self, *rest: str | int) -> str:
+        """The shape (B, K, …) of N = B · K rows; "positions" stands for M."""
+        parts = [self("Shape", "keys", start=0, end=1), self.shape(-1)]
+        for size in rest:
+            if isinstance(size, int):
+                parts.append(self.shape(size))
+            else:
+                parts.append(self("Shape", "keys", start=1, end=2))
+        return self("Concat", *parts, axis=0)
+
+    # ------------------------------------------------------------------------- the whole
+
+    def model(
+        self,
+        inputs: dict[str, tuple[int, tuple[str | int, ...]]],
+        outputs: dict[str, str],  # name → the value that it is
+    ) -> onnx.ModelProto:
+        from onnx import helper, numpy_helper
+
+        for name, value in outputs.items():
+            self.nodes.append(helper.make_node("Identity", [value], [name]))
+        graph = helper.make_graph(
+            self.nodes,
+            "sightline",
+            [helper.make_tensor_value_info(name, *kind) for name, kind in inputs.items()],
+            [helper.make_tensor_value_info(name, FLOAT, _rank(name)) for name in outputs],
+            [numpy_helper.from_array(values, name) for name, values in self.constants.items()],
+        )
+        return finished(graph)
+
+    def _name(self, kind: str) -> str:
+        self.count += 1
+        return f"{kind.lower()}{self.count}"
+
+
+def finished(graph: onnx.GraphProto) -> onnx.ModelProto:
+    """The model of a graph, checked; an old IR version, so that old runtimes read it too."""
+    import onnx
+    from onnx import helper
+
+    opset = helper.make_opsetid("", OPSET)
+    model = helper.make_model(graph, opset_imports=[opset], ir_version=8, producer_name="sightline")
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def with_weights_stored(content: bytes, weights: Weights) -> onnx.ModelProto:
+    """A traced model of convolutions with its weights stored as a Graph stores them."""
+    import onnx
+    from onnx import numpy_helper
+
+    graph, ours = onnx.load_from_string(content).graph, Graph(weights)
+    for tensor in graph.initializer:
+        values = numpy_helper.to_array(tensor)
+        if values.dtype == np.float32 and values.ndim > 1:
+            ours("Identity", ours.weight(values))
+            ours.nodes[-1].output[0] = tensor.name
+        else:
+            ours.constants[tensor.name] = values
+    nodes = [*ours.nodes, *graph.node]
+    tensors = [numpy_helper.from_array(values, name) for name, values in ours.constants.items()]
+    del graph.node[:], graph.initializer[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(tensors)
+    return finished(graph)
+
+
+def half(values: NDArray[np.float32]) -> NDArray[np.float16]:
+    with np.errstate(over="ignore"):
+        small = values.astype(np.float16)
+    if not np.isfinite(small).all():
+        raise CheckpointError("the weights are too large for half precision, or are no numbers")
+    return small
+
+
+def in_bytes(
+    values: NDArray[np.float32], axis: int
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Whole numbers from −127 to 127, and the factor of each entry of `axis`."""
+    if not np.isfinite(values).all():
+        raise CheckpointError("the weights are no numbers; use an earlier checkpoint")
+    others = tuple(i for i in range(values.ndim) if i != axis)
+    most = np.abs(values).max(axis=others, keepdims=True)
+    scale = np.maximum(most / 127, 1e-12).astype(np.float32)
+    return np.rint(values / scale).astype(np.int8), scale
+
+
+def _rank(output: str) -> list[None]:
+    """An output's sizes, left open."""
+    return [None] * (3 if output in ("keys", "mixed", "values") else 2)
+
+
+def _array(values: Tensor | NDArray[np.float32]) -> NDArray[np.float32]:
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+    return np.ascontiguousarray(array, np.float32)

@@ -1,0 +1,341 @@
+"""A decoder and a text encoder as ONNX graphs, written out from their equations.
+
+`start` is run once per input, `step` once per token. Whatever a step multiplies the context with
+is multiplied into the context set at the start: a step needs ẑ = Σ α_i c_i only through linear
+maps (the cell's input, L_z), and W Σ α_i c_i = Σ α_i W c_i. So it mixes the vectors W c_i, made
+once, and neither reads W again nor copies a context per beam.
+
+Rows are grouped as in `nn/attention.py`: N = B · K rows share B context sets.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sightline.nn.attention import Attention
+from sightline.nn.decoder import Decoder
+from sightline.nn.encoders import TextEncoder
+from sightline.nn.graph_writer import (
+    FLOAT,
+    INT32,
+    INT64,
+    OPSET,
+    Graph,
+    Weights,
+    with_weights_stored,
+)
+from sightline.nn.image_encoders import ImageEncoder
+from sightline.nn.recurrent import GATES, Recurrent
+from sightline.vocab import PAD
+
+if TYPE_CHECKING:
+    import onnx
+
+EMPTY = -1e29  # a bias below this says that there is no such position
+LOWEST = float(np.finfo(np.float32).min)
+
+
+def parts_of(decoder: Decoder) -> str:
+    return "hc" if decoder.config.cell == "lstm" else "h"
+
+
+def looks_back(decoder: Decoder) -> bool:
+    """Whether a step depends on where the steps before it looked."""
+    attention = decoder.config.attention
+    return decoder.attention is not None and (attention.kind == "location" or attention.window > 0)
+
+
+# ---------------------------------------------------------------------------------- start
+
+
+def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.ModelProto:
+    """values (B, M, D), mask (B, M) → keys (B, M, A), mixed (B, M, G), constant and first state."""
+    g, config = Graph(weights), decoder.config
+    found: dict[str, str] = {}
+    mask = g("Unsqueeze", "mask", g.shape(1))  # (B, 1, M)
+    total = g("Squeeze", g("MatMul", mask, "values"), g.shape(1))
+    count = g("Clip", g("ReduceSum", "mask", g.shape(1), keepdims=1), g.number(1.0))
+    mean = g("Div", total, count)  # (B, D)
+    for number, part in enumerate(parts_of(decoder)):
+        if "state" in decoder.entries:  # f_init: h and c of all layers
+            first, _, second, _ = decoder.enter_state[number]
+            hidden = g("Relu", g.linear(mean, first.weight, first.bias))
+            state = g("Tanh", g.linear(hidden, second.weight, second.bias))
+        else:
+            state = g("Mul", g("ReduceSum", mean, g.shape(1), keepdims=1), g.number(0.0))
+            state = g("Expand", state, g.shape(1, config.layers * config.hidden))
+        names = [f"{part}{layer}" for layer in range(config.layers)]
+        sizes = g.shape(*[config.hidden] * config.layers)
+        found |= dict(zip(names, g.split(state, sizes, config.layers), strict=True))
+    weight = decoder.recurrent.weight_ih_l0
+    embedding = config.embedding
+    if "every" in decoder.entries:
+        entering = g.linear(mean, decoder.enter_every.weight, decoder.enter_every.bias)
+        found["constant"] = g.linear(entering, weight[:, embedding : 2 * embedding])
+    if "first" in decoder.entries:
+        picture = g.linear(mean, decoder.enter_first.weight, decoder.enter_first.bias)
+        projected = _project(g, decoder, picture, found.get("constant"))
+        found |= _advance(g, decoder, projected, found)
+    if decoder.attention is not None:
+        key = decoder.attention.key
+        found["keys"] = g("Add", g.product("values", key.weight), g.vector(key.bias))
+        found["mixed"] = g.product("values", *_context_weights(decoder, context_size))
+    sizes_of = {
+        "values": ("examples", "positions", context_size),
+        "mask": ("examples", "positions"),
+    }
+    return g.model({name: (FLOAT, size) for name, size in sizes_of.items()}, found)
+
+
+def _context_weights(decoder: Decoder, context_size: int) -> list[Tensor]:
+    """All that ẑ is multiplied with: the cell's columns for it, and L_z."""
+    weights = [decoder.recurrent.weight_ih_l0[:, -context_size:]]
+    return weights + ([decoder.from_context.weight] if decoder.config.output == "deep" else [])
+
+
+# ---------------------------------------------------------------------------------- step
+
+
+def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
+    """One token per row. `forbidden` (V,) is added to the logits: −inf for what is not written.
+
+    `bias` (B, M) is added to the scores: −1e30 where there is no position, 0 or a preference
+    elsewhere.
+    """
+    g, config = Graph(weights), decoder.config
+    hidden_size, embedding = config.hidden, config.embedding
+    states = [f"{p}{layer}" for layer in range(config.layers) for p in parts_of(decoder)]
+    inputs: dict[str, tuple[int, tuple[str | int, ...]]] = {
+        "tokens": (INT64, ("rows",)),
+        "forbidden": (FLOAT, (decoder.vocab_size,)),
+        **dict.fromkeys(states, (FLOAT, ("rows", hidden_size))),
+    }
+    gates = GATES[config.cell] * hidden_size
+    if "every" in decoder.entries:
+        inputs["constant"] = (FLOAT, ("rows", gates))
+    embedded = g("Gather", g.weight(decoder.embed.weight), "tokens")  # (N, E)
+    constant = "constant" if "every" in decoder.entries else None
+    projected = _project(g, decoder, embedded, constant)  # (N, gates)
+    found: dict[str, str] = {}
+    readout = None
+    if decoder.attention is not None:
+        top = f"h{config.layers - 1}"  # the top layer's h_{t-1}
+        size = embedding if config.output == "deep" else 0
+        inputs["keys"] = (FLOAT, ("examples", "positions", config.attention.size))
+        inputs["mixed"] = (FLOAT, ("examples", "positions", gates + size))
+        inputs["bias"] = (FLOAT, ("examples", "positions"))
+        if looks_back(decoder):
+            inputs["attended"] = (FLOAT, ("rows", "positions"))
+        found["weights"] = _attend(g, decoder.attention, top, looks_back(decoder))
+        if looks_back(decoder):
+            summed = config.attention.cumulative
+            both = g("Add", "attended", found["weights"]) if summed else found["weights"]
+            found["attended"] = g("Identity", both)
+        rows = g("Reshape", found["weights"], g.grouped("positions"))  # (B, K, M)
+        context = g("Reshape", g("MatMul", rows, "mixed"), g.shape(-1, gates + size))
+        if config.gate:
+            gate = g.linear(top, decoder.gate.weight, decoder.gate.bias)
+            context = g("Mul", g("Sigmoid", gate), context)  # β_t ẑ_t
+        if size:
+            context, readout = g.split(context, g.shape(gates, size), 2)
+        projected = g("Add", projected, context)
+    found |= _advance(g, decoder, projected, {name: name for name in states})
+    hidden = found[f"h{config.layers - 1}"]
+    if config.output == "deep":  # E y_{t-1} + L_h h_t + L_z ẑ_t
+        layer = decoder.from_hidden
+        hidden = g("Add", embedded, g.linear(hidden, layer.weight, layer.bias))
+        hidden = hidden if readout is None else g("Add", hidden, readout)
+    logits = g.linear(hidden, decoder.output.weight, decoder.output.bias)
+    outputs = {"log_probs": g("LogSoftmax", g("Add", logits, "forbidden"), axis=1)}
+    outputs |= {name if name == "weights" else f"next_{name}": at for name, at in found.items()}
+    return g.model(inputs, outputs)
+
+
+def _project(g: Graph, decoder: Decoder, fed: str, constant: str | None) -> str:
+    """W x + b of the first layer, of the embedding and of what enters at every step."""
+    weight = decoder.recurrent.weight_ih_l0[:, : decoder.config.embedding]
+    projected = g.linear(fed, weight, decoder.recurrent.bias_ih_l0)
+    return projected if constant is None else g("Add", projected, constant)
+
+
+def _advance(g: Graph, decoder: Decoder, projected: str, before: dict[str, str]) -> dict[str, str]:
+    """One step of every layer: the new state by name."""
+    recurrent: Any = decoder.recurrent
+    after: dict[str, str] = {}
+    for layer in range(recurrent.layers):
+        if layer:
+            weight, bias = getattr(recurrent, f"weight_ih_l{layer}"), f"bias_ih_l{layer}"
+            projected = g.linear(after[f"h{layer - 1}"], weight, getattr(recurrent, bias))
+        weight = getattr(recurrent, f"weight_hh_l{layer}")
+        h = before[f"h{layer}"]
+        own = g.linear(h, weight, getattr(recurrent, f"bias_hh_l{layer}"))
+        if recurrent.kind == "rnn":
+            after[f"h{layer}"] = g("Tanh", g("Add", projected, own))
+        elif recurrent.kind == "gru":
+            after[f"h{layer}"] = _gru(g, recurrent.hidden, projected, own, h)
+        else:
+            total = g("Add", projected, own)
+            cell = _lstm(g, recurrent.hidden, total, before[f"c{layer}"])
+            after[f"h{layer}"], after[f"c{layer}"] = cell
+    return after
+
+
+def _gru(g: Graph, size: int, projected: str, own: str, h: str) -> str:
+    x_gates, x_new = g.split(projected, g.shape(2 * size, size), 2)
+    h_gates, h_new = g.split(own, g.shape(2 * size, size), 2)
+    both = g("Sigmoid", g("Add", x_gates, h_gates))
+    reset, update = g.split(both, g.shape(size, size), 2)
+    new = g("Tanh", g("Add", x_new, g("Mul", reset, h_new)))
+    return g("Add", new, g("Mul", update, g("Sub", h, new)))
+
+
+def _lstm(g: Graph, size: int, total: str, c: str) -> tuple[str, str]:
+    i_f, new, out = g.split(total, g.shape(2 * size, size, size), 3)
+    i, f = g.split(g("Sigmoid", i_f), g.shape(size, size), 2)
+    c = g("Add", g("Mul", f, c), g("Mul", i, g("Tanh", new)))
+    return g("Mul", g("Sigmoid", out), g("Tanh", c)), c
+
+
+# ---------------------------------------------------------------------------------- attention
+
+
+def _attend(g: Graph, attention: Attention, query: str, looks_back: bool) -> str:
+    """The weights (N, M); those of hard attention by their expectation."""
+    config = attention.config
+    asked = g.linear(query, attention.query.weight)  # (N, A)
+    asked = g("Reshape", asked, g.grouped(1, config.size))  # (B, K, 1, A)
+    hidden = g("Add", g("Unsqueeze", "keys", g.shape(1)), asked)  # (B, K, M, A)
+    if config.kind == "location":  # U (F * α₋)
+        edge = config.width // 2
+        before = g("Unsqueeze", "attended", g.shape(1))  # (N, 1, M)
+        seen = g("Conv", before, g.weight(attention.filters.weight), pads=[edge, edge])
+        seen = g.product(g("Transpose", seen, perm=[0, 2, 1]), attention.location.weight)
+        hidden = g("Add", hidden, g("Reshape", seen, g.grouped("positions", config.size)))
+    scores = g.product(g("Tanh", hidden), attention.score.weight)  # (B, K, M, 1)
+    scores = g("Add", g("Squeeze", scores, g.shape(3)), g("Unsqueeze", "bias", g.shape(1)))
+    return _normalise(g, attention, g("Flatten", scores, axis=2), looks_back)
+
+
+def _normalise(g: Graph, attention: Attention, scores: str, looks_back: bool) -> str:
+    """As Attention.normalise; the mask is in the scores."""
+    config = attention.config
+    if attention.is_plain:  # e^-1e30 is 0: nothing else is needed
+        return g("Softmax", _sharpened(g, scores, config.temperature), axis=1)
+    allowed = g("Greater", scores, g.number(EMPTY))
+    if config.window and looks_back:
+        allowed = _window(g, allowed, config.window)
+    scores = g("Where", allowed, scores, g.number(LOWEST))
+    if config.top_k:  # of at least top_k places, however short the context is
+        places = g("Pad", scores, g.shape(0, 0, 0, config.top_k), g.number(LOWEST))
+        best, _ = g.many("TopK", places, g.shape(config.top_k), outputs=2, axis=1)
+        least = g("Gather", best, g.shape(config.top_k - 1), axis=1)  # (N, 1)
+        allowed = g("And", allowed, g("GreaterOrEqual", scores, least))
+    scores = _sharpened(g, scores, config.temperature)
+    kept = g("Cast", allowed, to=FLOAT)
+    if config.smoothing:
+        positive = g("Mul", g("Sigmoid", scores), kept)
+        total = g("ReduceSum", positive, g.shape(1), keepdims=1)
+        return g("Div", positive, g("Clip", total, g.number(1e-30)))
+    scores = g("Where", allowed, scores, g.number(LOWEST))
+    return g("Mul", g("Softmax", scores, axis=1), kept)
+
+
+def _sharpened(g: Graph, scores: str, temperature: float) -> str:
+    return scores if temperature == 1 else g("Div", scores, g.number(temperature))
+
+
+def _window(g: Graph, allowed: str, reach: int) -> str:
+    """Only within `reach` of the last focus, where there is one."""
+    size = g("Squeeze", g("Shape", "attended", start=1, end=2), g.shape(0))
+    positions = g("Range", g.integer(0), size, g.integer(1))  # (M,)
+    focus = g("ArgMax", "attended", axis=1, keepdims=1)  # (N, 1)
+    near = g("LessOrEqual", g("Abs", g("Sub", positions, focus)), g.integer(reach))
+    inside = g("And", near, allowed)
+    any_inside = g("ReduceMax", g("Cast", inside, to=FLOAT), axes=[1], keepdims=1)
+    paid = g("ReduceSum", "attended", g.shape(1), keepdims=1)
+    has_focus = g("Greater", g("Mul", paid, any_inside), g.number(0.0))
+    return g("And", allowed, g("Or", near, g("Not", has_focus)))
+
+
+# ---------------------------------------------------------------------------------- encoders
+
+
+def picture_graph(encoder: ImageEncoder, weights: Weights) -> onnx.ModelProto:
+    """Preprocessed pictures (B, 3, S, S) → values (B, M, D), traced."""
+    side = encoder.spec.size
+    buffer = io.BytesIO()
+    with warnings.catch_warnings(), torch.inference_mode():
+        # the tracer finds that the picture's size becomes a constant: it is one
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            encoder,
+            (torch.zeros(2, 3, side, side),),
+            buffer,
+            dynamo=False,
+            opset_version=OPSET,
+            input_names=["pictures"],
+            output_names=["values"],
+            dynamic_axes={"pictures": {0: "examples"}, "values": {0: "examples"}},
+        )
+    return with_weights_stored(buffer.getvalue(), weights)
+
+
+def text_graph(encoder: TextEncoder, weights: Weights) -> onnx.ModelProto:
+    """Token ids (B, M) → values (B, M, D), mask (B, M); for a summary M is 1."""
+    g, config = Graph(weights), encoder.config
+    mask = g("Cast", g("Not", g("Equal", "tokens", g.integer(PAD))), to=FLOAT)
+    lengths = g("Cast", g("ReduceSum", mask, g.shape(1), keepdims=0), to=INT32)
+    embedded = g("Gather", g.weight(encoder.embed.weight), "tokens")  # (B, M, E)
+    hidden = g("Transpose", embedded, perm=[1, 0, 2])  # (M, B, E)
+    last = ""
+    for layer in encoder.layers:
+        outputs, last = _sequence(g, list(layer), hidden, lengths)  # (M, directions, B, H)
+        merged = g("Transpose", outputs, perm=[0, 2, 1, 3])
+        hidden = g("Reshape", merged, g.shape(0, 0, -1))
+    if config.summary:
+        last = g("Reshape", g("Transpose", last, perm=[1, 0, 2]), g.shape(0, 1, -1))
+        mask = g("Slice", mask, g.shape(0), g.shape(1), g.shape(1))
+        found = {"values": last, "mask": mask}
+    else:
+        found = {"values": g("Transpose", hidden, perm=[1, 0, 2]), "mask": mask}
+    return g.model({"tokens": (INT64, ("examples", "positions"))}, found)
+
+
+ORDER: dict[str, list[int]] = {"rnn": [0], "gru": [1, 0, 2], "lstm": [0, 3, 1, 2]}  # ONNX's gates
+
+
+def _sequence(g: Graph, directions: list[Any], inputs: str, lengths: str) -> list[str]:
+    """One layer over whole sequences, forward or both ways: every h, and the last."""
+    first: Recurrent = directions[0]
+    kind, size = first.kind, first.hidden
+
+    def gathered(name: str) -> Any:
+        both = []
+        for recurrent in directions:
+            blocks = getattr(recurrent, f"{name}_l0").detach().chunk(GATES[kind])
+            both.append(np.concatenate([blocks[i].numpy() for i in ORDER[kind]]))
+        return np.stack(both)  # (directions, gates · H, …)
+
+    bias = np.concatenate([gathered("bias_ih"), gathered("bias_hh")], axis=1)
+    options: dict[str, Any] = {"linear_before_reset": 1} if kind == "gru" else {}
+    way: Literal["forward", "bidirectional"] = "forward"
+    if len(directions) == 2:
+        way = "bidirectional"
+    return g.many(
+        kind.upper(),
+        inputs,
+        g.weight(gathered("weight_ih"), axis=1),
+        g.weight(gathered("weight_hh"), axis=1),
+        g.vector(bias),
+        lengths,
+        outputs=2,
+        hidden_size=size,
+        direction=way,
+        **options,
+    )

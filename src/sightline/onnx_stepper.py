@@ -1,0 +1,124 @@
+"""OnnxStepper: an exported model behind the Stepper contract, on onnxruntime; and its encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.errors import DataError
+from sightline.exported import ENCODER, START, STEP, Export
+from sightline.media.image import ImageSpec
+from sightline.steppers import State, StepResult
+from sightline.vocab import BEGIN, END
+
+Floats = NDArray[np.float32]
+NOTHING = np.float32(-1e30)  # the bias of a position that does not exist
+PICTURES = 4  # encoded at a time: more would only take memory
+
+
+@dataclass(frozen=True)
+class OnnxState:
+    """What one step hands to the next: arrays of N rows, and those of the B examples behind them."""
+
+    rows: dict[str, Floats]  # (N, …)
+    examples: dict[str, Floats]  # (B, M, …); empty without attention
+
+    def __len__(self) -> int:
+        return len(next(iter(self.rows.values())))
+
+
+class OnnxStepper:
+    """Runs an exported model one token at a time."""
+
+    def __init__(
+        self,
+        export: Export,
+        begin: int = BEGIN,
+        end: int | None = END,
+        banned: Sequence[int] = (),  # tokens never to be written
+    ) -> None:
+        self.begin = begin
+        self.end = end
+        self._step = export.session(STEP)
+        self._start = export.session(START) if START in export.graphs else None
+        self._read = None
+        if ENCODER in export.graphs and export.about["task"] != "caption":
+            self._read = export.session(ENCODER)
+        self._wanted = {each.name: each.shape for each in self._step.get_inputs()}
+        self._outputs = [each.name for each in self._step.get_outputs()]
+        (self.vocab_size,) = self._wanted["forbidden"]
+        self._forbidden = np.zeros(self.vocab_size, np.float32)
+        self._forbidden[list(banned)] = -np.inf
+
+    def start(self, inputs: Any) -> State:
+        """Token ids (B, M) or vectors (B, M, D), as the model reads; or the number of rows."""
+        if self._start is None:
+            return OnnxState(self._zeros(int(inputs)), {})
+        if self._read is None:
+            values = np.asarray(inputs, np.float32)
+            mask = np.ones(values.shape[:2], np.float32)
+        else:
+            values, mask = self._read.run(None, {"tokens": np.asarray(inputs, np.int64)})
+        empty = np.flatnonzero(~mask.any(axis=1))
+        if len(empty):
+            raise DataError(f"example {empty[0] + 1} is empty: there is nothing to attend to")
+        found = self._run(self._start, {"values": values, "mask": mask})
+        examples = {name: found.pop(name) for name in ("keys", "mixed") if name in found}
+        if examples:
+            examples["bias"] = np.where(mask > 0, np.float32(0), NOTHING)
+        if "attended" in self._wanted:
+            found["attended"] = np.zeros(mask.shape, np.float32)
+        return OnnxState(found, examples)
+
+    def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
+        assert isinstance(state, OnnxState)
+        given = {"tokens": tokens, "forbidden": self._forbidden, **state.rows, **state.examples}
+        found = self._run(self._step, given)
+        rows = {name: found.get(f"next_{name}", before) for name, before in state.rows.items()}
+        return StepResult(found["log_probs"], found.get("weights"), replace(state, rows=rows))
+
+    def select(self, state: State, rows: NDArray[np.int64]) -> State:
+        assert isinstance(state, OnnxState)
+        examples = state.examples
+        if examples:
+            count = len(examples["bias"])
+            per_example = len(state) // count
+            owners = rows // per_example
+            kept = owners[np.diff(owners, prepend=-1) > 0]  # ascending, by the contract
+            if len(kept) < count:
+                examples = {name: values[kept] for name, values in examples.items()}
+        return OnnxState({name: values[rows] for name, values in state.rows.items()}, examples)
+
+    def _zeros(self, rows: int) -> dict[str, Floats]:
+        states = [name for name in self._wanted if f"next_{name}" in self._outputs]
+        return {name: np.zeros((rows, self._wanted[name][1]), np.float32) for name in states}
+
+    @staticmethod
+    def _run(session: Any, given: dict[str, Any]) -> dict[str, Any]:
+        names = [each.name for each in session.get_outputs()]
+        return dict(zip(names, session.run(names, given), strict=True))
+
+
+class OnnxPictureEncoder:
+    """Preprocessed pictures to annotation vectors."""
+
+    def __init__(self, export: Export) -> None:
+        self.spec = ImageSpec.from_json(export.about["pictures"]["spec"])
+        rows, columns = export.about["pictures"]["grid"]
+        self._grid = int(rows), int(columns)
+        self._session = export.session(ENCODER)
+
+    def grid(self) -> tuple[int, int]:
+        return self._grid
+
+    def encode(self, images: Floats) -> Floats:
+        """(B, 3, S, S) → (B, M, D)."""
+        parts = [
+            self._session.run(None, {"pictures": images[at : at + PICTURES]})[0]
+            for at in range(0, len(images), PICTURES)
+        ]
+        return np.concatenate(parts)

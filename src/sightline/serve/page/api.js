@@ -1,0 +1,118 @@
+// The service behind the page: requests, streamed answers, and friendly words for what went wrong.
+
+const TRIES = 4; // how often a busy server is asked again before the user is told
+
+// Words for the user, by the answer's code and, for codes unknown here, by its status.
+const FRIENDLY = {
+  bad_picture: 'That file could not be read as a picture. Try a JPEG, PNG or WebP photo.',
+  not_a_picture: 'That file is not a picture. Try a JPEG, PNG or WebP photo.',
+  unsupported_type: 'That kind of file is not a picture that this server reads. Try a JPEG, PNG or WebP photo.',
+  too_large: 'That photo’s file is too large for this server. Try a smaller one.',
+  too_many_pixels: 'That photo has too many pixels for this server. Try a smaller one.',
+  timeout: 'That took too long. Try again, or choose a smaller beam.',
+  busy: 'The server is busy just now. Please try again in a moment.',
+  unauthorised: 'This server asks for a key that this page does not have.',
+  offline: 'The server cannot be reached. Is it still running?',
+  408: 'That took too long. Try again, or choose a smaller beam.',
+  413: 'That photo is too large for this server. Try a smaller one.',
+  415: 'That file is not a picture that this server reads. Try a JPEG, PNG or WebP photo.',
+  401: 'This server asks for a key that this page does not have.',
+  429: 'The server is busy just now. Please try again in a moment.',
+  503: 'The server is busy just now. Please try again in a moment.',
+};
+
+/** Something that the user is told in one friendly sentence. */
+export class Trouble extends Error {
+  constructor(code, status, message) {
+    super(FRIENDLY[code] ?? FRIENDLY[status] ?? message ?? 'Something went wrong. Please try again.');
+    this.code = code;
+    this.status = status;
+  }
+}
+
+export async function getJson(address) {
+  let answer;
+  try {
+    answer = await fetch(address);
+  } catch {
+    throw new Trouble('offline', 0);
+  }
+  if (!answer.ok) throw await troubleOf(answer);
+  return answer.json();
+}
+
+/**
+ * Ask for a description and follow it: `onStep` gets each step of the search as it comes.
+ * `makeBody` is called for every try. A busy server is asked again after the time that it names,
+ * and `onWait(seconds)` tells the user.
+ */
+export async function describe(address, makeBody, { signal, onStep, onWait }) {
+  for (let tried = 1; ; tried++) {
+    const answer = await post(address, makeBody(), signal);
+    if (answer.ok) return follow(answer, onStep);
+    if ((answer.status !== 503 && answer.status !== 429) || tried === TRIES)
+      throw await troubleOf(answer);
+    const seconds = Math.min(30, Math.max(1, Number(answer.headers.get('Retry-After')) || 1));
+    onWait(seconds);
+    await sleep(1000 * seconds, signal);
+  }
+}
+
+async function post(address, body, signal) {
+  const options = { method: 'POST', body, signal };
+  if (typeof body === 'string') options.headers = { 'Content-Type': 'application/json' };
+  try {
+    return await fetch(address, options);
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new Trouble('offline', 0);
+  }
+}
+
+async function troubleOf(answer) {
+  const { error } = await answer.json().catch(() => ({}));
+  return new Trouble(error?.code, answer.status, error?.message);
+}
+
+/** The last event's answer; a server that does not stream answers with it at once. */
+async function follow(answer, onStep) {
+  if (!answer.headers.get('Content-Type')?.startsWith('text/event-stream')) return answer.json();
+  for await (const { event, data } of events(answer.body)) {
+    if (event === 'step') onStep(data);
+    if (event === 'done') return data;
+    if (event === 'error') throw new Trouble(data.error?.code, 0, data.error?.message);
+  }
+  throw new Trouble('offline', 0);
+}
+
+/** Server-sent events from a stream of bytes: blocks of lines, ended by an empty line. */
+export async function* events(stream) {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    rest += value.replaceAll('\r', '');
+    const blocks = rest.split('\n\n');
+    rest = blocks.pop();
+    for (const block of blocks) {
+      let event = 'message';
+      const data = [];
+      for (const line of block.split('\n')) {
+        if (line.startsWith('event:')) event = line.slice(6).trim();
+        if (line.startsWith('data:')) data.push(line.slice(5).trimStart());
+      }
+      if (data.length) yield { event, data: JSON.parse(data.join('\n')) };
+    }
+  }
+}
+
+export function sleep(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal?.addEventListener('abort', () => {
+      clearTimeout(timer);
+      reject(new DOMException('stopped', 'AbortError'));
+    });
+  });
+}

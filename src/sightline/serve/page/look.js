@@ -1,0 +1,221 @@
+// One model's look at a picture: the frame, the caption, what else it thought of, and what can be saved.
+
+import { Caption } from './caption.js';
+import { Frame } from './frame.js';
+import { lightAt, smoothMap } from './heat.js';
+import { save } from './save.js';
+
+const BEAT = 620; // milliseconds that the light rests on a word when it walks over them
+const SEEN = 0.5; // a word is said to have looked at a place that is at least this light
+
+export class Look {
+  /** `page`: {onBox, onPrefix, onChoice, announce, onShow}, what the page does when asked. */
+  constructor(page) {
+    this.page = page;
+    this.element = document.getElementById('look').content.firstElementChild.cloneNode(true);
+    this.find = (selector) => this.element.querySelector(selector);
+    this.caption = new Caption(this.find('.caption'), (i) => this.showWord(i));
+    this.frame = new Frame(this.find('.frame'), {
+      onPlace: (place) => this.showPlace(place),
+      onBox: (box) => page.onBox(box),
+    });
+    this.find('.play').addEventListener('click', () => (this.walking ? this.stop() : this.walk()));
+    this.find('.whole').addEventListener('click', () => page.onBox(null));
+    this.find('.point').addEventListener('click', ({ currentTarget }) => {
+      const pointing = currentTarget.ariaPressed !== 'true';
+      currentTarget.ariaPressed = String(pointing);
+      this.frame.setPointing(pointing);
+    });
+    for (const button of this.element.querySelectorAll('.save button'))
+      button.addEventListener('click', () => this.save(button));
+    for (const part of [this.find('.caption'), this.find('.frame')])
+      for (const kind of ['pointerenter', 'pointerdown', 'keydown'])
+        part.addEventListener(kind, () => this.stop());
+  }
+
+  async setPicture(picture) {
+    this.stop();
+    this.picture = picture;
+    this.clear();
+    await this.frame.setPicture(picture.url, picture.alt);
+  }
+
+  // ---------------------------------------------------------------- an answer, as it comes
+
+  /** Before an answer: what was written before fades, and stays readable. */
+  begin() {
+    this.stop();
+    this.element.classList.add('busy');
+    this.element.ariaBusy = 'true';
+    this.frame.light.hide();
+  }
+
+  end() {
+    this.element.classList.remove('busy');
+    this.element.ariaBusy = 'false';
+  }
+
+  clear() {
+    this.answer = this.best = null;
+    this.caption.write([]);
+    this.frame.light.hide();
+    this.find('.readout').textContent = '';
+    for (const name of ['.others', '.save', '.before']) this.find(name).hidden = true;
+    this.find('.play').disabled = true;
+  }
+
+  step({ tokens }) {
+    this.element.classList.remove('busy');
+    this.caption.write(tokens);
+  }
+
+  /** `before` is what it said without the box, if there is one. */
+  finish(answer, { prefix, before }) {
+    this.answer = answer;
+    this.best = answer;
+    this.prefix = prefix;
+    const whole = this.find('.before');
+    whole.hidden = !before;
+    whole.textContent = before ? `Looking everywhere, it said: ${before}` : '';
+    const [rows, columns] = answer.layout?.shape ?? [8, 8];
+    this.frame.grid = [rows, columns];
+    if (!this.frame.picture.naturalWidth) this.frame.size(answer.width, answer.height);
+    this.listOthers([answer, ...answer.alternatives]);
+    this.find('.save').hidden = false;
+    this.showSentence(answer);
+  }
+
+  showSentence(sentence) {
+    this.stop();
+    this.sentence = sentence;
+    const { layout, attention, tokens } = sentence;
+    this.maps = attention && layout?.kind === 'grid'
+      ? attention.map((weights) => smoothMap(weights, layout.shape))
+      : null;
+    this.caption.write(tokens, givenWords(tokens, this.prefix));
+    this.caption.tell(sentence.log_probs.map(Math.exp), this.maps?.map(placeOf));
+    this.find('.play').disabled = !this.maps;
+    this.find('.readout').textContent = this.maps
+      ? ''
+      : 'This model does not attend: it reads the picture as a whole.';
+    this.caption.update({});
+    for (const item of this.find('.others ol').children)
+      item.firstElementChild.ariaPressed = String(item.sentence === sentence);
+    this.page.onShow(this, sentence);
+  }
+
+  listOthers(sentences) {
+    this.find('.others').hidden = sentences.length < 2;
+    const items = sentences.map((sentence) => {
+      const item = document.createElement('li');
+      item.sentence = sentence;
+      const button = document.createElement('button');
+      button.type = 'button';
+      const score = document.createElement('span');
+      score.className = 'score';
+      score.textContent = sentence.score.toFixed(2).replace('-', '−');
+      score.ariaLabel = `score ${score.textContent}`;
+      const text = document.createElement('span');
+      text.textContent = sentence.text;
+      button.append(text, ' ', score);
+      button.addEventListener('click', () => {
+        this.showSentence(sentence);
+        this.walk();
+      });
+      item.append(button);
+      return item;
+    });
+    this.find('.others ol').replaceChildren(...items);
+  }
+
+  // ---------------------------------------------------------------- where it looked
+
+  box() {
+    return this.answer.visible_box ?? [0, 0, 1, 1];
+  }
+
+  showWord(index) {
+    if (!this.maps) return;
+    if (index === null || !this.maps[index]) {
+      this.frame.light.hide();
+      this.find('.readout').textContent = '';
+      return;
+    }
+    this.frame.light.show(this.maps[index], this.box());
+    const sure = Math.round(100 * Math.exp(this.sentence.log_probs[index]));
+    this.find('.readout').textContent =
+      `“${this.sentence.tokens[index]}” · ${sure} % sure · looked at the ${placeOf(this.maps[index])}`;
+  }
+
+  /** Which words looked at the place that is pointed at. */
+  showPlace(place) {
+    const seen = place && this.maps && this.inside(place);
+    const values = seen && this.maps.map((map) => lightAt(map, seen.x, seen.y));
+    this.caption.looked(values && values.map((value) => Math.max(0, (value - 0.3) / 0.7).toFixed(3)));
+    const words = values
+      ? values
+          .map((value, i) => ({ value, word: this.sentence.tokens[i] }))
+          .filter(({ value }) => value >= SEEN)
+          .sort((a, b) => b.value - a.value)
+          .map(({ word }) => word)
+      : [];
+    const text = [...new Set(words)].slice(0, 4).join(' · ');
+    this.frame.hint(text, place);
+    if (place?.keys) this.page.announce(text ? `Here looked: ${text}` : 'No word looked here');
+  }
+
+  /** A place of the picture as a place of what the model saw of it. */
+  inside({ x, y }) {
+    const [left, top, right, bottom] = this.box();
+    const seen = { x: (x - left) / (right - left), y: (y - top) / (bottom - top) };
+    return seen.x >= 0 && seen.x <= 1 && seen.y >= 0 && seen.y <= 1 ? seen : null;
+  }
+
+  // ---------------------------------------------------------------- the light walks over the words
+
+  walk() {
+    if (!this.maps) return;
+    this.stop();
+    this.find('.play').textContent = 'Stop';
+    let index = 0;
+    const next = () => {
+      if (index >= this.caption.words.length) return this.stop();
+      this.caption.show(index++);
+      this.walking = setTimeout(next, BEAT);
+    };
+    this.walking = setTimeout(next, 0);
+  }
+
+  stop() {
+    if (!this.walking) return;
+    clearTimeout(this.walking);
+    this.walking = 0;
+    this.find('.play').textContent = 'Watch it look';
+    this.caption.update({});
+  }
+
+  async save(button) {
+    button.disabled = true;
+    await save(button.dataset.kind, { ...this, box: this.box(), image: this.frame.picture });
+    button.disabled = false;
+  }
+}
+
+/** How many of the first words the user gave. */
+function givenWords(tokens, prefix) {
+  const words = prefix.toLowerCase().split(/\s+/).filter(Boolean);
+  let same = 0;
+  while (same < words.length && tokens[same] === words[same]) same++;
+  return same;
+}
+
+/** Where a map is lightest, in words. */
+export function placeOf(map) {
+  let best = 0;
+  for (let i = 1; i < map.values.length; i++) if (map.values[i] > map.values[best]) best = i;
+  const third = (value) => Math.min(2, Math.floor(3 * value));
+  const row = third(Math.floor(best / map.width) / map.height);
+  const column = third((best % map.width) / map.width);
+  if (row === 1) return ['left', 'centre', 'right'][column];
+  return ['top', '', 'bottom'][row] + [' left', '', ' right'][column];
+}

@@ -1,0 +1,149 @@
+// The beam as a tree that grows while the search runs: one column a step, one path a sentence.
+
+const ROW = 21;
+const GAP = 26; // room for an edge between two columns
+const LEFT = 18;
+const MOVE = 160; // milliseconds in which the tree finds its new shape
+const SVG = 'http://www.w3.org/2000/svg';
+
+export class Tree {
+  constructor(element) {
+    this.element = element;
+    this.measure = document.createElement('canvas').getContext('2d');
+    this.clear();
+  }
+
+  clear() {
+    cancelAnimationFrame(this.frame);
+    this.nodes = new Map();
+    this.top = [];
+    this.svg = document.createElementNS(SVG, 'svg');
+    this.edges = this.svg.appendChild(document.createElementNS(SVG, 'g'));
+    this.root = this.svg.appendChild(make('circle', { r: 3.5, class: 'root' }));
+    this.element.replaceChildren(this.svg);
+    this.element.scrollLeft = 0;
+    this.measure.font = getComputedStyle(this.element).font;
+  }
+
+  /** The candidates of one step, those still on the beam, and the best sentence so far. */
+  grow({ nodes = [], alive = [], tokens = [] }) {
+    for (const node of nodes) {
+      if (!(node.alive || node.finished)) continue; // considered and dropped at once
+      const parent = this.nodes.get(node.parent);
+      const added = { ...node, parent, children: [], depth: parent ? parent.depth + 1 : 0 };
+      this.nodes.set(node.id, added);
+      (parent?.children ?? this.top).push(added);
+      this.draw(added);
+    }
+    const living = new Set();
+    for (const node of this.nodes.values())
+      if (node.finished || alive.includes(node.id))
+        for (let up = node; up; up = up.parent) living.add(up);
+    for (const node of this.nodes.values()) mark(node, 'dead', !living.has(node));
+    this.light(tokens);
+    this.layOut();
+    this.element.scrollLeft = this.element.scrollWidth;
+  }
+
+  /** Light the path of a sentence. */
+  light(tokens) {
+    const path = new Set();
+    let level = this.top;
+    for (const token of tokens) {
+      const node = level.find((child) => child.token === token);
+      if (!node) break;
+      path.add(node);
+      level = node.children;
+    }
+    const end = level.find((child) => child.finished && !tokens.includes(child.token));
+    if (end && path.size === tokens.length) path.add(end);
+    for (const node of this.nodes.values()) mark(node, 'best', path.has(node));
+    for (const node of path) this.edges.append(node.edge); // drawn last, on top
+  }
+
+  settle(label) {
+    this.element.ariaLabel = label;
+    this.element.scrollLeft = 0;
+  }
+
+  draw(node) {
+    const isEnd = node.finished && /^<.*>$/.test(node.token);
+    node.width = isEnd ? 8 : Math.ceil(this.measure.measureText(node.token).width);
+    node.edge = this.edges.appendChild(make('path', {}));
+    node.label = this.svg.appendChild(
+      isEnd ? make('circle', { r: 3.5, cx: 4, cy: 0 }) : make('text', { y: 4 }),
+    );
+    if (!isEnd) node.label.textContent = node.token;
+    const title = make('title', {});
+    title.textContent = `${isEnd ? 'the end' : node.token}, score ${node.score?.toFixed(2)}`;
+    node.label.append(title);
+    node.y = node.parent?.y ?? null;
+  }
+
+  // ---------------------------------------------------------------- places
+
+  layOut() {
+    const columns = [];
+    let row = 0;
+    const walk = (node) => {
+      columns[node.depth] = Math.max(columns[node.depth] ?? 0, node.width);
+      const children = node.children.toSorted((a, b) => b.score - a.score);
+      children.forEach(walk);
+      node.toY = children.length
+        ? (children[0].toY + children.at(-1).toY) / 2
+        : ROW * (0.8 + row++);
+    };
+    this.top.toSorted((a, b) => b.score - a.score).forEach(walk);
+    if (!row) return;
+    const x = [LEFT + GAP];
+    columns.forEach((width, i) => (x[i + 1] = x[i] + width + GAP));
+    for (const node of this.nodes.values()) node.x = x[node.depth];
+    this.svg.setAttribute('width', x.at(-1));
+    this.svg.setAttribute('height', ROW * (row + 0.6));
+    this.animate();
+  }
+
+  animate() {
+    cancelAnimationFrame(this.frame);
+    const nodes = [...this.nodes.values()];
+    for (const node of nodes) node.fromY = node.y ?? node.toY;
+    const began = performance.now();
+    const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    const step = (now) => {
+      const part = calm ? 1 : Math.min(1, Math.max(0, (now - began) / MOVE));
+      for (const node of nodes) node.y = node.fromY + (node.toY - node.fromY) * part;
+      this.place(nodes);
+      if (part < 1) this.frame = requestAnimationFrame(step);
+    };
+    step(began);
+  }
+
+  place(nodes) {
+    const middle = this.top.reduce((sum, node) => sum + node.y, 0) / this.top.length;
+    this.root.setAttribute('cx', LEFT);
+    this.root.setAttribute('cy', middle);
+    for (const node of nodes) {
+      node.label.setAttribute('transform', `translate(${node.x} ${node.y})`);
+      const from = node.parent
+        ? [node.parent.x + node.parent.width + 5, node.parent.y]
+        : [LEFT + 5, middle];
+      const bend = (from[0] + node.x - 5) / 2;
+      node.edge.setAttribute(
+        'd',
+        `M${from[0]} ${from[1]}H${Math.max(from[0], node.x - GAP + 5)}` +
+          `C${Math.max(bend, node.x - GAP / 2)} ${from[1]} ${node.x - GAP / 2 - 3} ${node.y} ${node.x - 5} ${node.y}`,
+      );
+    }
+  }
+}
+
+function make(name, attributes) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
+}
+
+function mark(node, name, is) {
+  node.label.classList.toggle(name, is);
+  node.edge.classList.toggle(name, is);
+}
