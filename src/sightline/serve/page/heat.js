@@ -1,10 +1,11 @@
-// Attention over a grid as light on a picture: the same map, and the same light, as the figures
-// that `sightline describe --figure` draws (Xu et al. §5.4).
+// Attention over a grid as light on a picture (Xu et al. §5.4). The maps equal those of the figures
+// that `sightline describe --figure` draws; on a screen less white is laid on, so that the picture
+// keeps its colours where the model looked.
 
 const UPSAMPLE = 16; // pixels of the smooth map per cell of the grid
 const SMOOTH = 20 / 224; // the Gaussian's σ as a part of the map's side, as in the paper
-const DIM = 0.74; // how much of the picture is taken away where the model did not look
-const GLOW = 0.46; // how much white is laid on where it looked most
+const DIM = 0.82; // how much of the picture is taken away where the model did not look
+const GLOW = 0.14; // how much white is laid on where it looked most
 const FADE = 0.7; // outside what the encoder saw, the fall of light as a part of the Gaussian
 const SIDE = 224; // the longer side of the overlay, which the browser then scales smoothly
 const MOVE = 180; // milliseconds from one word's light to the next

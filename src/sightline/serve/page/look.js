@@ -20,6 +20,7 @@ export class Look {
       onBox: (box) => page.onBox(box),
     });
     this.find('.play').addEventListener('click', () => (this.walking ? this.stop() : this.walk()));
+    this.find('.point').hidden = !navigator.maxTouchPoints; // a mouse draws without it
     this.find('.whole').addEventListener('click', () => page.onBox(null));
     this.find('.point').addEventListener('click', ({ currentTarget }) => {
       const pointing = currentTarget.ariaPressed !== 'true';

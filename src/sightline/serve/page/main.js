@@ -44,7 +44,7 @@ function listLooks() {
   state.compare &&= Boolean(other);
   const wanted = state.compare ? 2 : 1;
   while (looks.length > wanted) looks.pop().element.remove();
-  while (looks.length < wanted) looks.push(newLook(looks.length === 0));
+  while (looks.length < wanted) looks.push(newLook());
   element('looks').classList.toggle('pair', state.compare);
   looks.forEach((look, i) => {
     const model = state.models.find(({ name }) => name === (i ? other.name : state.model));
@@ -53,7 +53,9 @@ function listLooks() {
     kind.hidden = !state.compare;
     kind.textContent = `${model.attention === 'hard' ? 'Hard' : 'Soft'} attention · ${model.name}`;
   });
-  if (looks.length) looks[0].find('.compare').hidden = !other;
+  element('compare-label').hidden = !other;
+  if (state.compare) element('looks').after(element('controls'));
+  else looks[0].find('.others').before(element('controls'));
 }
 
 /** A model of the other kind of attention, if there is one. */
@@ -63,30 +65,26 @@ function counterpart() {
   return state.models.find(({ attention }) => attention === wanted);
 }
 
-function newLook(isFirst) {
+function newLook() {
   const look = new Look({ onBox: setBox, announce, onShow });
   element('looks').append(look.element);
-  if (isFirst) listenToControls(look);
-  else look.find('.controls').remove();
   return look;
 }
 
-function listenToControls(look) {
-  const [model, beam] = [look.find('.model select'), look.find('.beam select')];
+function listenToControls() {
+  const [model, beam, compare] = ['model', 'beam', 'compare'].map(element);
   for (const { name } of state.models) model.add(new Option(name, name));
   model.value = state.model;
-  look.find('.model').hidden = state.models.length < 2;
-  for (const size of new Set([...BEAMS, state.beam].sort((a, b) => a - b))) beam.add(new Option(size, size));
+  element('model-label').hidden = state.models.length < 2;
+  const sizes = [...new Set([...BEAMS, state.beam])].sort((a, b) => a - b);
+  for (const size of sizes) beam.add(new Option(size, size));
   beam.value = state.beam;
   model.addEventListener('change', () => change({ model: model.value }));
   beam.addEventListener('change', () => change({ beam: Number(beam.value) }));
-  look.find('.compare input').addEventListener('change', ({ currentTarget }) =>
-    change({ compare: currentTarget.checked }),
-  );
-  const prefix = look.find('.prefix input');
-  look.find('.prefix').addEventListener('submit', (event) => {
+  compare.addEventListener('change', () => change({ compare: compare.checked }));
+  element('prefix-form').addEventListener('submit', (event) => {
     event.preventDefault();
-    change({ prefix: prefix.value.trim() });
+    change({ prefix: element('prefix').value.trim() });
   });
 }
 
@@ -234,6 +232,7 @@ async function begin() {
   }
   state.model = first.name;
   state.beam = first.beam ?? state.beam;
+  listenToControls();
   listenForPhotos(setPhoto, tell);
   const { samples } = await getJson('v1/samples').catch(() => ({ samples: [] }));
   listSamples(samples, setPhoto);
