@@ -11,10 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sightline.data.batching import Batches, same_length, stream_starts, token_budget
+from sightline.data.batching import (
+    Batches,
+    same_length,
+    similar_length,
+    stream_starts,
+    token_budget,
+)
 
 Draw = Callable[[list[int], int, int, int], Batches]
-EITHER = pytest.mark.parametrize("draw", [same_length, token_budget])
+EITHER = pytest.mark.parametrize("draw", [same_length, similar_length, token_budget])
 LENGTHS = st.lists(st.integers(1, 30), max_size=200)
 
 
@@ -117,3 +123,11 @@ def test_over_epochs_every_token_is_read_about_equally_often() -> None:
         np.add.at(seen, (starts[:, None] + np.arange(steps * 8)) % total, 1)
     assert seen.sum() == 300 * 3 * 4 * 8
     assert seen.min() > 0.85 * seen.mean()
+
+
+def test_similar_lengths_share_a_batch_of_the_asked_size() -> None:
+    lengths = np.random.default_rng(0).integers(5, 30, 400).tolist()
+    batches = similar_length(lengths, 16, 1, 0)
+    assert {len(batch) for batch in batches} == {16}
+    spread = [max(lengths[i] for i in b) - min(lengths[i] for i in b) for b in batches]
+    assert np.mean(spread) < 3

@@ -1,0 +1,130 @@
+"""A picture encoder that learns with the decoder: what it computes, what changes, what is saved."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+torch = pytest.importorskip("torch", reason="the train extra is not installed")
+
+import sightline  # noqa: E402
+from sightline.config import BatchingConfig  # noqa: E402
+from sightline.errors import ConfigError  # noqa: E402
+from sightline.media.image import ImageSpec, preprocess  # noqa: E402
+from sightline.nn.image_encoders import build_encoder  # noqa: E402
+from sightline.tasks.caption import CaptionTask  # noqa: E402
+from sightline.training.loop import train  # noqa: E402
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite0", "efficientnet_lite2", "resnet50"])
+def test_above_the_map_of_stride_16_is_the_rest_of_the_network(name):
+    torch.manual_seed(0)
+    whole = build_encoder(name, stride=32, learning="upper")
+    below = build_encoder(name, stride=16)
+    below.network.load_state_dict(whole.network.state_dict(), strict=False)
+    images = torch.randn(2, 3, 96, 96)
+    torch.testing.assert_close(whole.above(below(images)), whole(images))
+
+
+def test_upper_learns_exactly_what_the_map_of_stride_16_does_not_need():
+    encoder = build_encoder("efficientnet_lite0", learning="upper").train()
+    images = torch.randn(2, 3, 64, 64)
+    below = build_encoder("efficientnet_lite0", stride=16)
+    encoder.above(below(images)).sum().backward()
+    touched = {n for n, p in encoder.network.named_parameters() if p.grad is not None}
+    learns = {n for n, p in encoder.network.named_parameters() if p.requires_grad}
+    assert (
+        touched
+        == learns
+        == set(dict(encoder.network.named_parameters()))
+        - set(dict(below.network.named_parameters()))
+    )
+
+
+@pytest.mark.parametrize(("name", "stride"), [("vgg16", 32), ("resnet50", 16)])
+def test_upper_is_refused_where_nothing_could_learn(name, stride):
+    with pytest.raises(ConfigError, match="nothing lies above"):
+        build_encoder(name, stride=stride, learning="upper")
+
+
+def test_a_mirrored_picture_is_the_preprocessed_one_reversed():
+    picture = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
+    spec = ImageSpec(32, "squeeze")
+    seen = preprocess(picture, replace(spec, mirror=True))
+    np.testing.assert_array_equal(seen, preprocess(picture, spec)[:, :, ::-1])
+    assert "mirror" not in spec.to_json()  # caches made before there were mirrors stay good
+
+
+def test_captions_together_have_the_loss_of_captions_apart(shapes):
+    _, recipe, _ = shapes
+    together = replace(recipe, captions_together=True, batching=BatchingConfig("similar_length", 8))
+    task, apart = CaptionTask(together), CaptionTask(recipe)
+    torch.manual_seed(0)
+    model = task.build_model().eval()
+    batch = task.epoch(0)[0]
+    assert len(batch.targets) == 2 * len(batch.inputs)  # two captions each, one set of vectors
+    total = task.loss(model, batch, None)[0].nats
+    nats = 0.0
+    for number, (picture, sequences) in enumerate(apart.examples):
+        if apart.train[picture].id in batch.items:
+            assert len(sequences) == 1
+            epoch = replace(apart.epoch(0), batches=[np.array([number])])
+            nats += apart.loss(model, epoch[0], None)[0].nats
+    assert total == pytest.approx(nats, rel=1e-4)
+
+
+def test_a_picture_with_fewer_captions_adds_only_padding(shapes):
+    _, recipe, _ = shapes
+    task = CaptionTask(replace(recipe, captions_together=True))
+    full = task.epoch(0)
+    (first, *_), *_ = full.batches
+    task.examples[first] = (task.examples[first][0], task.examples[first][1][:1])
+    torch.manual_seed(0)
+    model = task.build_model().eval()
+    batch = full[0]
+    loss, _ = task.loss(model, batch, None)
+    assert loss.tokens == sum(
+        len(sequence) - 1 for i in full.batches[0] for sequence in task.examples[i][1]
+    )
+
+
+@pytest.mark.parametrize("learning", ["upper", "tuned"])
+def test_it_learns_on_from_a_frozen_model_and_loads_whole(shapes, tmp_path, learning):
+    folder, recipe, _ = shapes
+    training = replace(
+        recipe.training,
+        steps=6,
+        evaluate_every=6,
+        initial=str(folder / "run"),
+        optimiser=replace(recipe.training.optimiser, learning_rate=1e-4, encoder=0.5),
+    )
+    recipe = replace(
+        recipe,
+        encoder=replace(recipe.encoder, learning=learning, mirror=True),
+        captions_together=True,
+        batching=BatchingConfig("similar_length", 12),
+        training=training,
+    )
+    task = CaptionTask(recipe)
+    outcome = train(task, tmp_path / "run", console=Console(quiet=True))
+    assert outcome.progress.metrics["cider"] > 5
+    model = sightline.load(tmp_path / "run")  # the encoder comes from the checkpoint
+    name = task.dev[0].id
+    published = build_encoder("efficientnet_lite2", weights="default", size=recipe.encoder.size)
+    pixels = preprocess(sightline.media.image.read_image(task.dev[0].media), published.spec)[None]
+    changed = np.abs(model.encoder.encode(pixels) - published.encode(pixels)).max()
+    assert changed > 1e-4
+    trained = model.describe(task.dev[0].media)
+    from_task = task._described(_trained(task, tmp_path / "run"), [task.dev[0]])[0]
+    assert (name, trained.text) == (name, from_task.text)
+    np.testing.assert_allclose(trained.attention, from_task.attention, atol=2e-3)
+
+
+def _trained(task, run):
+    from sightline.training.checkpoint import load_weights
+    from sightline.zoo import find
+
+    model = task.build_model()
+    load_weights(model, find(run))
+    return model.eval()
