@@ -14,12 +14,12 @@ from sightline import __version__, config, zoo
 from sightline.errors import UserError
 from sightline.exported import ENCODER, EXPORT, FORMAT, START, STEP, is_export
 
-Weights = Literal["float16", "int8"]
+Weights = Literal["int16", "int8"]
 COPIED = ("lexicon.json",)  # of the model's folder, where there are any
 CARDS = ("card.md", "README.md")
 
 
-def export(model: Path | str, out: Path | str, weights: Weights = "float16") -> Path:
+def export(model: Path | str, out: Path | str, weights: Weights = "int16") -> Path:
     """Write the model as an export; `out` must not hold anything else."""
     from sightline.tasks import load_model
 

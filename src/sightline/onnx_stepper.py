@@ -22,7 +22,7 @@ PICTURES = 4  # encoded at a time: more would only take memory
 
 @dataclass(frozen=True)
 class OnnxState:
-    """What one step hands to the next: arrays of N rows, and those of the B examples behind them."""
+    """What one step hands to the next: arrays of N rows and of the B examples that they share."""
 
     rows: dict[str, Floats]  # (N, …)
     examples: dict[str, Floats]  # (B, M, …); empty without attention
@@ -67,7 +67,8 @@ class OnnxStepper:
         if len(empty):
             raise DataError(f"example {empty[0] + 1} is empty: there is nothing to attend to")
         found = self._run(self._start, {"values": values, "mask": mask})
-        examples = {name: found.pop(name) for name in ("keys", "mixed") if name in found}
+        shared = [name for name in ("keys", "mixed") if name in found]
+        examples: dict[str, Floats] = {name: found.pop(name) for name in shared}
         if examples:
             examples["bias"] = np.where(mask > 0, np.float32(0), NOTHING)
         if "attended" in self._wanted:

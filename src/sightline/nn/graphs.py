@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import torch
@@ -64,7 +64,7 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
     mean = g("Div", total, count)  # (B, D)
     for number, part in enumerate(parts_of(decoder)):
         if "state" in decoder.entries:  # f_init: h and c of all layers
-            first, _, second, _ = decoder.enter_state[number]
+            first, _, second, _ = cast(Any, decoder.enter_state[number])
             hidden = g("Relu", g.linear(mean, first.weight, first.bias))
             state = g("Tanh", g.linear(hidden, second.weight, second.bias))
         else:
@@ -73,8 +73,7 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
         names = [f"{part}{layer}" for layer in range(config.layers)]
         sizes = g.shape(*[config.hidden] * config.layers)
         found |= dict(zip(names, g.split(state, sizes, config.layers), strict=True))
-    weight = decoder.recurrent.weight_ih_l0
-    embedding = config.embedding
+    weight, embedding = _input_weight(decoder), config.embedding
     if "every" in decoder.entries:
         entering = g.linear(mean, decoder.enter_every.weight, decoder.enter_every.bias)
         found["constant"] = g.linear(entering, weight[:, embedding : 2 * embedding])
@@ -95,7 +94,7 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
 
 def _context_weights(decoder: Decoder, context_size: int) -> list[Tensor]:
     """All that ẑ is multiplied with: the cell's columns for it, and L_z."""
-    weights = [decoder.recurrent.weight_ih_l0[:, -context_size:]]
+    weights = [_input_weight(decoder)[:, -context_size:]]
     return weights + ([decoder.from_context.weight] if decoder.config.output == "deep" else [])
 
 
@@ -157,10 +156,15 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     return g.model(inputs, outputs)
 
 
+def _input_weight(decoder: Decoder) -> Tensor:
+    """The first layer's: columns of the embedding, of what enters at every step, of ẑ."""
+    return cast(Tensor, decoder.recurrent.weight_ih_l0)
+
+
 def _project(g: Graph, decoder: Decoder, fed: str, constant: str | None) -> str:
     """W x + b of the first layer, of the embedding and of what enters at every step."""
-    weight = decoder.recurrent.weight_ih_l0[:, : decoder.config.embedding]
-    projected = g.linear(fed, weight, decoder.recurrent.bias_ih_l0)
+    weight = _input_weight(decoder)[:, : decoder.config.embedding]
+    projected = g.linear(fed, weight, cast(Tensor, decoder.recurrent.bias_ih_l0))
     return projected if constant is None else g("Add", projected, constant)
 
 
@@ -276,7 +280,7 @@ def picture_graph(encoder: ImageEncoder, weights: Weights) -> onnx.ModelProto:
         torch.onnx.export(
             encoder,
             (torch.zeros(2, 3, side, side),),
-            buffer,
+            cast(Any, buffer),  # a file would do as well
             dynamo=False,
             opset_version=OPSET,
             input_names=["pictures"],
@@ -295,7 +299,9 @@ def text_graph(encoder: TextEncoder, weights: Weights) -> onnx.ModelProto:
     hidden = g("Transpose", embedded, perm=[1, 0, 2])  # (M, B, E)
     last = ""
     for layer in encoder.layers:
-        outputs, last = _sequence(g, list(layer), hidden, lengths)  # (M, directions, B, H)
+        outputs, last = _sequence(
+            g, list(cast(Any, layer)), hidden, lengths
+        )  # (M, directions, B, H)
         merged = g("Transpose", outputs, perm=[0, 2, 1, 3])
         hidden = g("Reshape", merged, g.shape(0, 0, -1))
     if config.summary:

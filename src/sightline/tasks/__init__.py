@@ -120,15 +120,21 @@ def build_task(recipe: Recipe) -> Task:
 
 
 def load_model(folder: Path | str) -> Any:
-    """A trained model of any task: from a run's folder, a checkpoint's, or the zoo by name."""
+    """A trained model of any task: a run's folder, a checkpoint's, an export's, or a zoo name."""
+    from sightline.exported import is_export, read_export
     from sightline.zoo import find
 
     path = find(folder)
+    export = read_export(path) if is_export(path) else None  # checked before anything is used
     try:
         recipe = read_recipe(path / "config.yaml")
     except ConfigError as error:
         raise CheckpointError(
             f"{path} is not a model that this Sightline can read: {error}"
         ) from None
+    if export is not None:
+        from sightline.tasks.exported import load_exported
+
+        return load_exported(export, recipe)
     names = TASKS[recipe.task]
     return names.find(names.loader)(path, recipe)
