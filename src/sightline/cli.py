@@ -21,6 +21,7 @@ from sightline.commands import (
     recipes,
     sample,
     score,
+    serve,
     train,
     translate,
 )
@@ -41,6 +42,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "align": align.align,
     "sample": sample.sample,
     "score": score.score,
+    "serve": serve.serve,
     "recipes": recipes.recipes,
     "train": train.train,
     "evaluate": evaluate.evaluate,

@@ -1,0 +1,58 @@
+"""`sightline serve`: the page and the HTTP service."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="A run, a checkpoint or a zoo name, or NAME=PATH; all of the zoo."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
+    max_queue: Annotated[int, typer.Option(min=1, help="Requests at a time; more get 503.")] = 64,
+    max_batch: Annotated[
+        int, typer.Option(min=1, help="Requests that one model call answers.")
+    ] = 16,
+    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 30.0,
+    upload_limit: Annotated[float, typer.Option(min=0.001, help="Megabytes of a picture.")] = 20.0,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="The environment variable that holds the API key to ask for.")
+    ] = None,
+) -> None:
+    """Serve the page and the HTTP service; Ctrl-C or SIGTERM ends it when all is answered."""
+    import os
+
+    from sightline.errors import UserError
+
+    try:
+        from sightline.serve import logs
+        from sightline.serve.app import Service
+        from sightline.serve.server import Server, bind
+    except ModuleNotFoundError as error:
+        raise UserError(f"serving needs {error.name}: pip install 'sightline[serve]'") from None
+    from sightline.serve.limits import MEGABYTE, Limits
+    from sightline.serve.models import load_models
+
+    key = None
+    if api_key_env is not None:
+        key = os.environ.get(api_key_env)
+        if not key:
+            raise UserError(f"--api-key-env: the environment variable {api_key_env} is not set")
+    limits = Limits(
+        max_queue=max_queue,
+        max_batch=max_batch,
+        time_limit=time_limit,
+        upload_bytes=int(upload_limit * MEGABYTE),
+    )
+    listener = bind(host, port)
+    models = load_models(model or [])
+    logs.configure()
+    shown = f"[{host}]" if ":" in host else host
+    names = ", ".join(each.name for each in models)
+    typer.echo(f"Serving {names} at http://{shown}:{listener.getsockname()[1]}/", err=True)
+    Server(Service(models, limits, key)).run([listener])

@@ -1,0 +1,230 @@
+"""The routes: describe, translate, models, samples, health, metrics and the page."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import Any, TypeVar
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from starlette.exceptions import HTTPException
+
+from sightline import __version__
+from sightline.errors import UserError
+from sightline.serve import files
+from sightline.serve.answers import Event, EventStream, RefusedResponse, while_there
+from sightline.serve.batching import Batcher, Job, Place, Update
+from sightline.serve.description import DESCRIBE, JSON, MODELS, SAMPLES, TRANSLATE, complete
+from sightline.serve.guard import Guard
+from sightline.serve.intake import Intake, read_describe, read_json
+from sightline.serve.limits import Limits, Refusal
+from sightline.serve.metrics import Metrics
+from sightline.serve.models import (
+    CaptionSettings,
+    Models,
+    ServedCaptioner,
+    ServedTranslator,
+    TranslateSettings,
+)
+from sightline.serve.schemas import TranslateJson
+from sightline.tasks.streaming import Partial
+
+T = TypeVar("T")
+
+
+class Service:
+    """The application with what its routes share."""
+
+    def __init__(
+        self, models: Models, limits: Limits | None = None, api_key: str | None = None
+    ) -> None:
+        self.models = models
+        self.limits = limits or Limits()
+        self.intake = Intake(self.limits)
+        self.metrics = Metrics(lambda: self.batcher.taken, lambda: self.batcher.waiting)
+        self.batcher = Batcher(
+            max_queue=self.limits.max_queue,
+            max_batch=self.limits.max_batch,
+            observe=self.metrics.batch,
+            failed=lambda error: self.guard.failed(error),
+        )
+        self.readers = ThreadPoolExecutor(self.limits.readers, "sightline-reader")
+        self.page = files.read_files(files.PAGE)
+        self.samples, self.sample_files = files.read_samples()
+        self.api = _build(self)
+        self.guard = Guard(self.api, self.metrics, api_key)
+
+    def close(self) -> None:
+        self.readers.shutdown(cancel_futures=True)
+        self.batcher.close()
+
+    @property
+    def ready(self) -> bool:
+        return self.batcher.alive and not self.guard.draining
+
+    # ------------------------------------------------------------------ work
+
+    async def describe(self, request: Request) -> Response:
+        self.batcher.check_room()
+        most = self.limits.upload_bytes
+        if request.headers.get("content-type", "").startswith("application/json"):
+            most = most * 4 // 3
+        async with AsyncExitStack() as upload:
+            body = await upload.enter_async_context(self.intake.body(request, most + 64_000))
+            picture, fields = await read_describe(request.headers, body)
+            if len(picture) > self.limits.upload_bytes:
+                size = self.limits.upload_bytes / 1e6
+                raise Refusal(413, "too_large", f"the picture is larger than {size:g} MB")
+            model: ServedCaptioner = self.models.find(fields.model, "caption")
+            settings = CaptionSettings(fields.beam, fields.n_best, fields.prefix)
+            model.check(settings)
+            deadline = time.monotonic() + self.limits.time_limit
+            with self.batcher.take_place() as place:
+                reading = self._in_reader(model.read, picture, fields.box, self.limits.pixels)
+                item = await while_there(request.receive, reading, deadline)
+                del body, picture, reading  # what waits in the queue is small
+                await upload.aclose()
+                job = Job(model, item, settings, deadline, fields.stream)
+                return await self._answer(request, place, job)
+
+    async def translate(self, request: Request) -> Response:
+        self.batcher.check_room()
+        async with self.intake.body(request, self.limits.text_bytes) as body:
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind != "application/json":
+                raise Refusal(415, "unsupported_type", "send application/json")
+            fields = read_json(body, TranslateJson)
+        model: ServedTranslator = self.models.find(fields.model, "translate")
+        settings = TranslateSettings(fields.beam, fields.n_best)
+        deadline = time.monotonic() + self.limits.time_limit
+        with self.batcher.take_place() as place:
+            job = Job(model, fields.text, settings, deadline, fields.stream)
+            return await self._answer(request, place, job)
+
+    async def _in_reader(self, read: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self.readers, read, *arguments)
+
+    async def _answer(self, request: Request, place: Place, job: Job) -> Response:
+        request.state.model = job.model.name
+        request_id = request.state.request_id
+        events = self._events(job, request_id)
+        if job.streamed:
+            return EventStream(events, job.deadline, request_id, place.keep())
+        return JSONResponse(await while_there(request.receive, _last(events), job.deadline))
+
+    async def _events(self, job: Job, request_id: str) -> AsyncIterator[Event]:
+        """Submit the job and give its news; whoever stops listening frees it."""
+        self.batcher.submit(job)
+        try:
+            while True:
+                news: Update | Exception = await job.news.get()
+                if isinstance(news, Exception):
+                    raise news
+                if not isinstance(news, Partial):
+                    yield "done", {"request_id": request_id, **news}
+                    return
+                yield "step", news.to_json()
+        finally:
+            self.batcher.cancel(job)
+
+
+async def _last(events: AsyncIterator[Event]) -> Any:
+    async with aclosing(events) as each:  # type: ignore[type-var]
+        async for _, data in each:
+            answer = data
+    return answer
+
+
+def _build(service: Service) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await asyncio.to_thread(service.close)
+
+    app = FastAPI(
+        title="Sightline",
+        version=__version__,
+        description="Describes pictures and translates sentences, and tells where it looked.",
+        lifespan=lifespan,
+        docs_url=None,  # their pages load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    complete(app)
+
+    @app.exception_handler(Refusal)
+    async def refused(request: Request, refusal: Refusal) -> Response:
+        request.state.refused = refusal.code
+        return RefusedResponse(refusal, request.state.request_id)
+
+    @app.exception_handler(UserError)
+    async def cannot(request: Request, error: UserError) -> Response:
+        return await refused(request, Refusal(422, "cannot_do", str(error)))
+
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        code = {404: "not_found", 405: "wrong_method"}.get(error.status_code, "refused")
+        refusal = Refusal(error.status_code, code, error.detail, close=request.method != "GET")
+        request.state.refused = code
+        return RefusedResponse(refusal, request.state.request_id, error.headers)
+
+    @app.exception_handler(Exception)
+    async def failed(request: Request, error: Exception) -> Response:
+        refusal = Refusal(500, "internal", "the service failed at this request", close=True)
+        return RefusedResponse(refusal, request.state.request_id)
+
+    @app.post("/v1/describe", **DESCRIBE)
+    async def describe(request: Request) -> Response:
+        """A picture's caption, and where each word looked."""
+        return await service.describe(request)
+
+    @app.post("/v1/translate", **TRANSLATE)
+    async def translate(request: Request) -> Response:
+        """A sentence's translation, and the words that each word came from."""
+        return await service.translate(request)
+
+    @app.get("/v1/models", **MODELS)
+    async def models() -> Response:
+        """What can be asked for."""
+        return JSONResponse({"models": service.models.to_json()})
+
+    @app.get("/v1/samples", **SAMPLES)
+    async def samples() -> Response:
+        """Pictures to try."""
+        return JSONResponse({"samples": service.samples})
+
+    @app.get("/healthz", **JSON)
+    async def healthz() -> Response:
+        """Whether the process lives."""
+        return JSONResponse({"status": "ok"})
+
+    @app.get("/readyz", **JSON)
+    async def readyz() -> Response:
+        """Whether requests should be sent here."""
+        ready = service.ready
+        return JSONResponse({"status": "ready" if ready else "not ready"}, 200 if ready else 503)
+
+    @app.get("/metrics", include_in_schema=False)
+    async def metrics() -> Response:
+        return PlainTextResponse(
+            service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8"
+        )
+
+    for name, found in {"samples": service.sample_files, "static": service.page}.items():
+        _give_files(app, name, found)
+
+    @app.get("/", include_in_schema=False)
+    async def page(request: Request) -> Response:
+        return files.respond(service.page, "index.html", request)
+
+    return app
+
+
+def _give_files(app: FastAPI, folder: str, found: dict[str, files.File]) -> None:
+    @app.get(f"/{folder}/{{name:path}}", include_in_schema=False)
+    async def file(name: str, request: Request) -> Response:
+        return files.respond(found, name, request)

@@ -1,0 +1,79 @@
+"""The page's files and the sample pictures: read once, given by exact name, so no path escapes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mimetypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sightline.serve.limits import Refusal
+
+PAGE = Path(__file__).parent / "page"
+SAMPLES = Path(__file__).parents[1] / "samples"
+
+_TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".html": "text/html",
+    ".svg": "image/svg+xml",
+    ".webp": "image/webp",
+    ".webmanifest": "application/manifest+json",
+}
+
+
+@dataclass(frozen=True)
+class File:
+    content: bytes
+    kind: str
+    tag: str
+
+
+def read_files(folder: Path) -> dict[str, File]:
+    """Every file below a folder, by its path in it."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            kind = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
+            tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+            name = path.relative_to(folder).as_posix()
+            found[name] = File(content, kind or "application/octet-stream", tag)
+    return found
+
+
+def respond(files: Mapping[str, File], name: str, request: Request) -> Response:
+    """A file, or that the browser's copy is still right."""
+    file = files.get(name)
+    if file is None:
+        raise Refusal(404, "not_found", "there is no such file")
+    headers = {"etag": file.tag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.content, media_type=file.kind, headers=headers)
+
+
+def read_samples(folder: Path = SAMPLES) -> tuple[list[dict[str, Any]], dict[str, File]]:
+    """The sample pictures as /v1/samples tells of them, and their files; none if none ship."""
+    try:
+        listed = json.loads((folder / "samples.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return [], {}
+    files = read_files(folder)
+    samples = [
+        {
+            "name": sample["name"],
+            "url": f"/samples/{sample['name']}",
+            "alt": sample["alt"],
+            "credit": sample["credit"],
+        }
+        for sample in listed
+        if sample["name"] in files
+    ]
+    return samples, {sample["name"]: files[sample["name"]] for sample in samples}

@@ -1,0 +1,122 @@
+"""What surrounds every request: an id, a key, headers that protect, a line in the log, a count."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sightline.serve.answers import ClientLeft, RefusedResponse
+from sightline.serve.limits import Refusal
+from sightline.serve.logs import logger, request_id
+
+if TYPE_CHECKING:
+    from sightline.serve.metrics import Metrics
+
+# The page uses what this origin gives and nothing else; pictures that it shows are blobs.
+POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' blob: data:",
+        "media-src 'self' blob:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "manifest-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "permissions-policy": "camera=(self), microphone=(), geolocation=()",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+LEFT = 499  # what a log says of a client that did not wait for its answer
+
+
+class Guard:
+    """The outermost application."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, api_key: str | None = None) -> None:
+        self.app = app
+        self.metrics = metrics
+        self.api_key = api_key
+        self.draining = False  # the server is about to end: no connection is kept
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        name = request_id(headers.get("x-request-id"))
+        state = scope.setdefault("state", {})
+        state["request_id"] = name
+        began, status = time.monotonic(), 0
+
+        async def send_guarded(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                out = MutableHeaders(scope=message)
+                for key, value in {**HEADERS, "x-request-id": name}.items():
+                    out.setdefault(key, value)
+                out.setdefault("cache-control", "no-store")
+                if self.draining:
+                    out["connection"] = "close"
+            await send(message)
+
+        try:
+            if self._is_locked(scope["path"], headers):
+                refusal = Refusal(401, "no_key", "this service needs a valid API key", close=True)
+                state["refused"] = refusal.code
+                await RefusedResponse(refusal, name)(scope, receive, send_guarded)
+            else:
+                await self.app(scope, receive, send_guarded)
+        except (ClientLeft, ClientDisconnect):
+            status = LEFT
+            self.metrics.disconnects.add()
+        except Exception as error:
+            self.failed(error, name)
+        finally:
+            self._note(scope, status or 500, time.monotonic() - began)
+
+    def failed(self, error: Exception, name: str | None = None) -> None:
+        """A bug: counted and logged with its traceback; the client is told nothing of it."""
+        self.metrics.failures.add()
+        logger.error("failed", exc_info=error, extra={"fields": {"request_id": name}})
+
+    def _is_locked(self, path: str, headers: Headers) -> bool:
+        if self.api_key is None or not path.startswith("/v1/"):
+            return False
+        given = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
+        return not hmac.compare_digest(given.encode(), self.api_key.encode())
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        state = scope["state"]
+        route = getattr(scope.get("route"), "path", "other")
+        self.metrics.requests.add(route, str(status))
+        self.metrics.seconds.observe(seconds, route)
+        received = state.get("received", 0)
+        self.metrics.received.add(by=received)
+        fields = {
+            "request_id": state["request_id"],
+            "method": scope["method"],
+            "route": route,
+            "status": status,
+            "seconds": round(seconds, 4),
+            "received": received,
+            "client": (scope.get("client") or ("",))[0],
+        }
+        fields |= {key: state[key] for key in ("model", "refused") if key in state}
+        logger.info("request", extra={"fields": fields})

@@ -1,0 +1,136 @@
+"""Request bodies, read within bounds of size, time and memory, and checked."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
+
+from sightline.serve.limits import Limits, Refusal, busy
+from sightline.serve.schemas import DescribeFields, DescribeJson
+
+Body = TypeVar("Body", bound=BaseModel)
+
+_FIELD_BYTES = 4096  # of one field of a form that is no file
+
+
+class Intake:
+    """Reads bodies; knows how many bytes all of them together hold."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.held = 0
+
+    @asynccontextmanager
+    async def body(self, request: Request, most: int) -> AsyncIterator[bytes]:
+        """The whole body, while it is needed; a Refusal if it is too large or comes too slowly."""
+        content = bytearray()
+        try:
+            declared = request.headers.get("content-length", "")
+            if declared.isdecimal() and int(declared) > most:
+                raise _too_large(most)
+            try:
+                async with asyncio.timeout(self.limits.upload_seconds):
+                    async for chunk in request.stream():
+                        self._hold(len(chunk))
+                        content += chunk
+                        if len(content) > most:
+                            raise _too_large(most)
+            except TimeoutError:
+                raise Refusal(
+                    408,
+                    "too_slow",
+                    f"the upload took more than {self.limits.upload_seconds:g} s",
+                    close=True,
+                ) from None
+            request.state.received = len(content)
+            yield bytes(content)
+        finally:
+            self.held -= len(content)
+
+    def _hold(self, size: int) -> None:
+        if self.held + size > self.limits.upload_memory:
+            raise busy(5, close=True)
+        self.held += size
+
+
+def _too_large(most: int) -> Refusal:
+    return Refusal(
+        413, "too_large", f"the upload is larger than {most / 1e6:g} MB; scale it down", close=True
+    )
+
+
+async def read_describe(headers: Headers, body: bytes) -> tuple[bytes, DescribeFields]:
+    """The picture's bytes and the rest, from a form or from JSON."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        return await _from_form(headers, body)
+    if kind == "application/json":
+        content = read_json(body, DescribeJson)
+        try:
+            picture = base64.b64decode(content.image, validate=True)
+        except (binascii.Error, ValueError):
+            raise Refusal(422, "bad_field", "image: it is not base64") from None
+        return picture, content
+    raise Refusal(
+        415, "unsupported_type", "send multipart/form-data with a `file`, or application/json"
+    )
+
+
+async def _from_form(headers: Headers, body: bytes) -> tuple[bytes, DescribeFields]:
+    async def whole() -> AsyncGenerator[bytes, None]:
+        yield body
+
+    parser = MultiPartParser(
+        headers, whole(), max_files=1, max_fields=20, max_part_size=_FIELD_BYTES
+    )
+    parser.spool_max_size = len(body) + 1  # in memory, where it already is
+    try:
+        form = await parser.parse()
+    except MultiPartException as error:
+        raise Refusal(400, "bad_form", f"the form cannot be read: {error.message}") from None
+    fields: dict[str, str] = {}
+    picture: bytes | None = None
+    for name, value in form.multi_items():
+        if name in fields or (name == "file" and picture is not None):
+            raise Refusal(422, "bad_field", "a field is given twice")
+        if not isinstance(value, UploadFile):
+            fields[name] = value
+        elif name == "file":
+            picture = await value.read()
+        else:
+            raise Refusal(422, "bad_field", "the picture's field is called `file`")
+    if picture is None:
+        raise Refusal(422, "no_picture", "the form has no `file`; send the picture in it")
+    return picture, _checked(DescribeFields, fields)
+
+
+def read_json(body: bytes, model: type[Body]) -> Body:
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise _refused(error) from None
+
+
+def _checked(model: type[Body], fields: Mapping[str, str]) -> Body:
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        raise _refused(error) from None
+
+
+def _refused(error: ValidationError) -> Refusal:
+    """The first thing that is wrong, by name and without the value."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    if first["type"] == "json_invalid":
+        return Refusal(400, "bad_json", "the body is not JSON")
+    where = ".".join(str(part)[:40] for part in first["loc"])
+    return Refusal(422, "bad_field", f"{where}: {first['msg']}" if where else first["msg"])

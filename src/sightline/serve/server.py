@@ -1,0 +1,123 @@
+"""uvicorn, with an end to its patience, and an end of its own that loses no request."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from sightline.errors import UserError
+from sightline.serve.app import Service
+from sightline.serve.logs import logger
+
+
+class ImpatientProtocol(H11Protocol):
+    """HTTP/1.1 that hangs up on clients that send their headers, or take their answer, too slowly.
+
+    uvicorn waits for a request's head for ever: that is how slow-loris clients hold connections.
+    """
+
+    head_seconds = 10.0
+    most_connections = 512
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.most_connections:
+            transport.abort()
+            return
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self._timer is None and self._is_idle():
+            self._await_head()
+        super().data_received(data)
+        if not self._is_idle():
+            self._stop_timer()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():  # what the client does not fetch is dropped in the end
+            self.loop.call_later(self.head_seconds, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self.loop.call_later(self.head_seconds, self.transport.abort)
+
+    def _is_idle(self) -> bool:
+        """Between requests."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _await_head(self) -> None:
+        self._timer = self.loop.call_later(self.head_seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        self._timer = None
+        if self._is_idle():
+            self.transport.abort()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class Server(uvicorn.Server):
+    """Ends when asked to: first it is not ready, then it takes no more, then all is answered."""
+
+    def __init__(self, service: Service, **options: Any) -> None:
+        limits = service.limits
+        protocol = type(
+            "Protocol",
+            (ImpatientProtocol,),
+            {"head_seconds": limits.head_seconds, "most_connections": limits.connections},
+        )
+        super().__init__(
+            uvicorn.Config(
+                service.guard,
+                http=protocol,
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=15,
+                timeout_graceful_shutdown=int(limits.time_limit + limits.upload_seconds) + 5,
+                **options,
+            )
+        )
+        self.service = service
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A second Ctrl-C does not wait; unlike uvicorn's, a clean end has the exit code 0."""
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.service.guard.draining = True
+        logger.info("draining", extra={"fields": {"requests": self.service.batcher.taken}})
+        if not self.force_exit:
+            await asyncio.sleep(self.service.limits.drain_seconds)
+        await super().shutdown(sockets)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; a UserError if the address cannot be had."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except (OSError, OverflowError) as error:
+        raise UserError(f"cannot listen on {host} port {port}: {error}") from None
+    return listener
