@@ -21,6 +21,7 @@ from sightline.tasks.language_model import (
     LanguageModel,
     LanguageModelRecipe,
     LanguageModelTask,
+    TorchNetwork,
     _stream_nats,
 )
 from sightline.training.loop import train
@@ -111,14 +112,14 @@ def test_word_model_trains_with_the_sampled_softmax(text, tmp_path):
 def untrained(text, **changes):
     task = LanguageModelTask(recipe(text, **changes))
     torch.manual_seed(0)
-    return LanguageModel(task.recipe, task.vocab, task.build_model().eval())
+    return LanguageModel(task.recipe, task.vocab, TorchNetwork(task.build_model().eval()))
 
 
 def test_evaluation_of_a_short_text_is_exact(text):
     model = untrained(text)
     content = "the cat sat on the mat\na bird sang"
     tokens = torch.tensor([[model.reader.begin, *model.vocab.encode(content)]])
-    loss, _ = model.model.loss(Batch(tokens))
+    loss, _ = model.network.model.loss(Batch(tokens))
     metrics = model.evaluate(content)
     assert metrics["loss"] == pytest.approx(loss.nats / len(content), rel=1e-5)
     assert metrics["bits"] == pytest.approx(metrics["loss"] / math.log(2))
@@ -131,15 +132,17 @@ def test_evaluation_in_parts_scores_every_token_once_and_nearly_as_in_one(text):
     model = untrained(text)
     content = verses(700)
     tokens = torch.tensor([[model.reader.begin, *model.vocab.encode(content)]])
-    loss, _ = model.model.loss(Batch(tokens))
-    nats, count = _stream_nats(model.model, model.reader.stream(content), model.reader.begin)
+    loss, _ = model.network.model.loss(Batch(tokens))
+    nats, count = _stream_nats(
+        model.network.model, model.reader.stream(content), model.reader.begin
+    )
     assert count == len(content)
     assert nats == pytest.approx(loss.nats, rel=1e-3)
 
 
 def test_the_carried_state_goes_on_where_it_stopped(text):
     """Two halves with the state carried over cost what the whole costs."""
-    model = untrained(text).model
+    model = untrained(text).network.model
     tokens = torch.randint(4, 20, (3, 41))
     whole, _ = model.loss(Batch(tokens))
     first, state = model.loss(Batch(tokens[:, :21]))
@@ -148,7 +151,7 @@ def test_the_carried_state_goes_on_where_it_stopped(text):
 
 
 def test_truncation_cuts_the_gradient(text):
-    model = untrained(text).model
+    model = untrained(text).network.model
     first, state = model.loss(Batch(torch.randint(4, 20, (3, 21))))
     second, _ = model.loss(Batch(torch.randint(4, 20, (3, 21))), state.detach())
     model.zero_grad()

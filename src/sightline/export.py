@@ -95,7 +95,8 @@ def _graphs(loaded: Any, weights: Weights) -> dict[str, bytes]:
     """The graphs of a loaded model, by file name."""
     from sightline.nn.graphs import picture_graph, start_graph, step_graph, text_graph
 
-    model = loaded.stepper.model
+    is_text = loaded.recipe.task == "language_model"
+    model = loaded.network.model if is_text else loaded.stepper.model
     decoder = model.decoder.cpu().eval()
     graphs = {STEP: step_graph(decoder, weights)}
     encoder = loaded.encoder if loaded.recipe.task == "caption" else model.encoder

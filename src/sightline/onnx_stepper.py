@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 from sightline.errors import DataError
 from sightline.exported import ENCODER, START, STEP, Export
 from sightline.media.image import ImageSpec
-from sightline.steppers import State, StepResult
-from sightline.vocab import BEGIN, END
+from sightline.steppers import SearchError, State, Steered, StepResult
+from sightline.vocab import BEGIN, END, PAD
 
 Floats = NDArray[np.float32]
 NOTHING = np.float32(-1e30)  # the bias of a position that does not exist
@@ -45,40 +46,56 @@ class OnnxStepper:
         self.end = end
         self._step = export.session(STEP)
         self._start = export.session(START) if START in export.graphs else None
-        self._read = None
-        if ENCODER in export.graphs and export.about["task"] != "caption":
-            self._read = export.session(ENCODER)
+        reads = ENCODER in export.graphs and export.about["task"] != "caption"
+        self._read = export.session(ENCODER) if reads else None
         self._wanted = {each.name: each.shape for each in self._step.get_inputs()}
-        self._outputs = [each.name for each in self._step.get_outputs()]
         (self.vocab_size,) = self._wanted["forbidden"]
         self._forbidden = np.zeros(self.vocab_size, np.float32)
         self._forbidden[list(banned)] = -np.inf
 
+    def writing(self, begin: int, end: int | None, banned: Sequence[int]) -> OnnxStepper:
+        """The same model, begun and ended by other tokens."""
+        twin = copy.copy(self)
+        twin.begin, twin.end = begin, end
+        twin._forbidden = np.zeros(self.vocab_size, np.float32)
+        twin._forbidden[list(banned)] = -np.inf
+        return twin
+
     def start(self, inputs: Any) -> State:
         """Token ids (B, M) or vectors (B, M, D), as the model reads; or the number of rows."""
+        steered = inputs if isinstance(inputs, Steered) else None
         if self._start is None:
+            if steered is not None:
+                raise SearchError("this model has no attention that could be steered")
             return OnnxState(self._zeros(int(inputs)), {})
-        if self._read is None:
-            values = np.asarray(inputs, np.float32)
-            mask = np.ones(values.shape[:2], np.float32)
-        else:
-            values, mask = self._read.run(None, {"tokens": np.asarray(inputs, np.int64)})
-        empty = np.flatnonzero(~mask.any(axis=1))
-        if len(empty):
-            raise DataError(f"example {empty[0] + 1} is empty: there is nothing to attend to")
-        found = self._run(self._start, {"values": values, "mask": mask})
+        values, mask = self._context(inputs if steered is None else steered.inputs)
+        found = _run(self._start, {"values": values, "mask": mask})
         shared = [name for name in ("keys", "mixed") if name in found]
         examples: dict[str, Floats] = {name: found.pop(name) for name in shared}
-        if examples:
-            examples["bias"] = np.where(mask > 0, np.float32(0), NOTHING)
+        if shared:
+            examples["bias"] = _bias(mask, steered)
+        elif steered is not None:
+            raise SearchError("this model has no attention that could be steered")
         if "attended" in self._wanted:
             found["attended"] = np.zeros(mask.shape, np.float32)
         return OnnxState(found, examples)
 
+    def _context(self, inputs: Any) -> tuple[Floats, Floats]:
+        """What is attended to, (B, M, D), and where there is something, (B, M)."""
+        if self._read is None:
+            values = np.asarray(inputs, np.float32)
+            return values, np.ones(values.shape[:2], np.float32)
+        tokens = np.asarray(inputs, np.int64)
+        empty = np.flatnonzero((tokens == PAD).all(axis=1))
+        if len(empty):
+            raise DataError(f"example {empty[0] + 1} is empty: there is nothing to attend to")
+        values, mask = self._read.run(["values", "mask"], {"tokens": tokens})
+        return values, mask
+
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
         assert isinstance(state, OnnxState)
         given = {"tokens": tokens, "forbidden": self._forbidden, **state.rows, **state.examples}
-        found = self._run(self._step, given)
+        found = _run(self._step, given)
         rows = {name: found.get(f"next_{name}", before) for name, before in state.rows.items()}
         return StepResult(found["log_probs"], found.get("weights"), replace(state, rows=rows))
 
@@ -95,13 +112,26 @@ class OnnxStepper:
         return OnnxState({name: values[rows] for name, values in state.rows.items()}, examples)
 
     def _zeros(self, rows: int) -> dict[str, Floats]:
-        states = [name for name in self._wanted if f"next_{name}" in self._outputs]
-        return {name: np.zeros((rows, self._wanted[name][1]), np.float32) for name in states}
+        """A language model's first state."""
+        outputs = {each.name for each in self._step.get_outputs()}
+        sizes = {n: shape[1] for n, shape in self._wanted.items() if f"next_{n}" in outputs}
+        return {name: np.zeros((rows, size), np.float32) for name, size in sizes.items()}
 
-    @staticmethod
-    def _run(session: Any, given: dict[str, Any]) -> dict[str, Any]:
-        names = [each.name for each in session.get_outputs()]
-        return dict(zip(names, session.run(names, given), strict=True))
+
+def _bias(mask: Floats, steered: Steered | None) -> Floats:
+    """What is added to the scores of every step, (B, M)."""
+    bias = np.where(mask > 0, np.float32(0), NOTHING)
+    if steered is None:
+        return bias
+    if steered.bias.shape != mask.shape:
+        shapes = f"{steered.bias.shape} for context sets of {mask.shape}"
+        raise SearchError(f"a bias of shape {shapes}; give one number for each position")
+    return bias + np.asarray(steered.bias, np.float32)
+
+
+def _run(session: Any, given: dict[str, Any]) -> dict[str, Any]:
+    names = [each.name for each in session.get_outputs()]
+    return dict(zip(names, session.run(names, given), strict=True))
 
 
 class OnnxPictureEncoder:

@@ -35,7 +35,7 @@ TASKS = {
         "sightline.tasks.language_model",
         recipe="LanguageModelRecipe",
         trainer="LanguageModelTask",
-        loader="LanguageModel.load",
+        loader="load_language_model",
     ),
     "caption": TaskNames(
         "sightline.tasks.caption",
@@ -47,7 +47,7 @@ TASKS = {
         "sightline.tasks.translate",
         recipe="TranslateRecipe",
         trainer="TranslateTask",
-        loader="Translator.load",
+        loader="load_translator",
     ),
 }
 

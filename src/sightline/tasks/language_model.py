@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sightline import search
 from sightline.config import (
     AttentionConfig,
     BatchingConfig,
@@ -24,19 +21,20 @@ from sightline.config import (
 from sightline.data import batching
 from sightline.errors import DataError, UserError
 from sightline.media.text import read_text
-from sightline.steppers import Prefixed, Stepper
-from sightline.types import Description, Hypothesis
-from sightline.vocab import BEGIN, END, UNKNOWN, Vocabulary
+from sightline.steppers import Stepper
+from sightline.tasks.text_writer import (
+    EVALUATION_LENGTH,
+    EVALUATION_STREAMS,
+    LanguageModel,
+    TextReader,
+    Tokens,
+)
+from sightline.vocab import Vocabulary
 
 if TYPE_CHECKING:
     from sightline.nn.decoder import DecoderState
     from sightline.nn.losses import Loss
     from sightline.nn.model import Batch, EncoderDecoder
-
-Tokens = NDArray[np.int64]
-
-EVALUATION_STREAMS = 32  # parts in which a held-out text is read side by side
-EVALUATION_LENGTH = 256  # tokens at a time, and of context read before each part
 
 
 @dataclass(frozen=True)
@@ -121,133 +119,16 @@ class LanguageModelTask:
         return model.loss(batch, state)
 
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
-        return evaluate_text(model, self.reader, self.held_out)
+        return LanguageModel(self.recipe, self.vocab, TorchNetwork(model)).evaluate(self.held_out)
 
     def showcase(self, model: EncoderDecoder) -> str:
-        recipe, language_model = self.recipe, LanguageModel(self.recipe, self.vocab, model)
+        recipe = self.recipe
+        language_model = LanguageModel(recipe, self.vocab, TorchNetwork(model))
         try:
             drawn = language_model.sample(recipe.sample, length=recipe.sample_length)[0]
         except UserError:  # the recipe's prompt has characters that this text lacks
             drawn = language_model.sample("", length=recipe.sample_length)[0]
         return "\n".join("    │ " + line for line in drawn.text.strip("\n").split("\n"))
-
-
-class Sampling(TypedDict, total=False):
-    """The options of `search.sample` that make sense for one prompt."""
-
-    temperature: float
-    top_k: int
-    top_p: float
-    samples: int
-    seed: int
-
-
-class LanguageModel:
-    """A trained language model, to sample from and to score text with."""
-
-    def __init__(
-        self, recipe: LanguageModelRecipe, vocab: Vocabulary, model: EncoderDecoder
-    ) -> None:
-        self.recipe = recipe
-        self.vocab = vocab
-        self.model = model
-        self.reader = TextReader(recipe, vocab)
-
-    @staticmethod
-    def load(folder: Path, recipe: LanguageModelRecipe) -> LanguageModel:
-        from sightline.training import checkpoint
-
-        vocab = Vocabulary.load(folder / checkpoint.VOCAB)
-        model = build_model(recipe, vocab)
-        checkpoint.load_weights(model, folder)
-        return LanguageModel(recipe, vocab, model.eval())
-
-    def stepper(self, banned: Sequence[int] = (UNKNOWN, END)) -> Stepper:
-        from sightline.nn.stepper import TorchStepper
-
-        end = END if self.recipe.sequence == "line" else None
-        if end is not None or self.recipe.unit != "char":  # <end> is a line's end, to be written
-            banned = [token for token in banned if token != END]
-        return TorchStepper(self.model, self.reader.begin, end, banned)
-
-    def sample(
-        self, prompt: str = "", *, length: int = 500, **options: Unpack[Sampling]
-    ) -> list[Description]:
-        """Text that goes on from `prompt`; temperature 0 takes the likeliest token each time."""
-        drawn = self._search(prompt, length, options)
-        return [self._describe(hypothesis) for hypothesis in search.finish(drawn)[0]]
-
-    def stream(
-        self, prompt: str = "", *, length: int = 500, **options: Unpack[Sampling]
-    ) -> Iterator[str]:
-        """One such text, piece by piece as it is written (the prompt included)."""
-        tokens: list[int] = []
-        shown = 0
-        for snapshot in self._search(prompt, length, options):
-            tokens.append(snapshot.newest_token)
-            text = self.reader.text(tokens)
-            if not text.endswith("\ufffd"):  # half a character is not shown
-                yield text[shown:]
-                shown = len(text)
-
-    def read(self, text: str) -> Description:
-        """A given text with the log-probability of each of its tokens (for short texts)."""
-        tokens = self.reader.prompt(text)
-        return self._describe(search.rescore(self.stepper(banned=()), 1, [tokens])[0])
-
-    def evaluate(self, text: str) -> dict[str, float]:
-        """nats and bits per token and perplexity of a text."""
-        return evaluate_text(self.model, self.reader, text)
-
-    def _search(self, prompt: str, length: int, options: Sampling) -> Iterator[search.Snapshot]:
-        prefix = self.reader.prompt(prompt)
-        stepper = Prefixed(self.stepper(), [prefix])
-        return search.sample(stepper, 1, max_length=len(prefix) + length, **options)
-
-    def _describe(self, hypothesis: Hypothesis) -> Description:
-        return Description(
-            text=self.reader.text(hypothesis.tokens),
-            tokens=tuple(self.vocab.tokens[token] for token in hypothesis.tokens),
-            score=hypothesis.score,
-            log_probs=tuple(float(value) for value in hypothesis.log_probs),
-        )
-
-
-class TextReader:
-    """Text ↔ tokens in the form that a recipe trains on."""
-
-    def __init__(self, recipe: LanguageModelRecipe, vocab: Vocabulary) -> None:
-        self.recipe = recipe
-        self.vocab = vocab
-        self.begin = BEGIN
-        if recipe.sequence == "stream":  # what stands before a line's first token
-            newline = vocab.ids.get("\n", len(vocab) - 1) if recipe.unit == "char" else END
-            self.begin = newline
-
-    def stream(self, text: str) -> Tokens:
-        """The whole text as one sequence; by words or pieces, each line ends with <end>."""
-        if self.recipe.unit == "char":
-            return np.asarray(self.vocab.encode(text), dtype=np.int64)
-        ends = [[*self.vocab.encode(line), END] for line in text.split("\n")]
-        return np.asarray([token for line in ends for token in line], dtype=np.int64)
-
-    def lines(self, text: str) -> list[list[int]]:
-        return [[BEGIN, *self.vocab.encode(line), END] for line in text.split("\n") if line.strip()]
-
-    def prompt(self, text: str) -> list[int]:
-        ids = self.vocab.encode(text)
-        if UNKNOWN in ids:
-            unknown = self.vocab.split(text)[ids.index(UNKNOWN)]
-            raise UserError(f"the prompt has {unknown!r}, which is not in the model's vocabulary")
-        return ids
-
-    def text(self, tokens: Sequence[int]) -> str:
-        if self.recipe.unit == "char" or self.recipe.sequence == "line":
-            return self.vocab.decode(tokens)
-        lines: list[list[int]] = [[]]
-        for token in tokens:
-            lines.append([]) if token == END else lines[-1].append(token)
-        return "\n".join(self.vocab.decode(line) for line in lines)
 
 
 @dataclass(frozen=True)
@@ -312,14 +193,32 @@ def split_text(recipe: LanguageModelRecipe) -> tuple[str, str]:
     return text[:cut], text[cut:]
 
 
-def evaluate_text(model: EncoderDecoder, reader: TextReader, text: str) -> dict[str, float]:
-    """nats per token (`loss`), bits per token and perplexity."""
-    if reader.recipe.sequence == "stream":
-        nats, count = _stream_nats(model, reader.stream(text), reader.begin)
-    else:
-        nats, count = _line_nats(model, reader.lines(text))
-    loss = nats / max(1, count)
-    return {"loss": loss, "bits": loss / math.log(2), "perplexity": math.exp(min(loss, 700.0))}
+def load_language_model(folder: Path, recipe: LanguageModelRecipe) -> LanguageModel:
+    """The language model that a checkpoint holds."""
+    from sightline.training import checkpoint
+
+    vocab = Vocabulary.load(folder / checkpoint.VOCAB)
+    model = build_model(recipe, vocab)
+    checkpoint.load_weights(model, folder)
+    return LanguageModel(recipe, vocab, TorchNetwork(model.eval()))
+
+
+@dataclass(frozen=True)
+class TorchNetwork:
+    """A language model in PyTorch."""
+
+    model: EncoderDecoder
+
+    def stepper(self, begin: int, end: int | None, banned: Sequence[int]) -> Stepper:
+        from sightline.nn.stepper import TorchStepper
+
+        return TorchStepper(self.model, begin, end, banned)
+
+    def stream_nats(self, tokens: Tokens, begin: int) -> tuple[float, int]:
+        return _stream_nats(self.model, tokens, begin)
+
+    def line_nats(self, lines: list[list[int]]) -> tuple[float, int]:
+        return _line_nats(self.model, lines)
 
 
 def _stream_nats(model: EncoderDecoder, tokens: Tokens, begin: int) -> tuple[float, int]:

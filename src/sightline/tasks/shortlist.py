@@ -9,13 +9,14 @@ batch equals its singles.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.errors import UserError
+from sightline.onnx_stepper import OnnxStepper
 from sightline.steppers import Ensemble, State, Stepper, StepResult
 from sightline.tasks.alignments import Lexicon
 from sightline.vocab import SPECIALS, Vocabulary
@@ -54,6 +55,8 @@ def shorten(stepper: Stepper, tokens: list[int], allowed: NDArray[np.bool_]) -> 
     if isinstance(stepper, Ensemble):
         members = [shorten(member, tokens, allowed) for member in stepper.steppers]
         return Ensemble(members, stepper.weights)
+    if isinstance(stepper, OnnxStepper):  # its output layer cannot be cut
+        return Shortlist(Among(stepper, tokens), allowed)
     from sightline.nn.shortlist import shortlisted
     from sightline.nn.stepper import TorchStepper
 
@@ -61,6 +64,26 @@ def shorten(stepper: Stepper, tokens: list[int], allowed: NDArray[np.bool_]) -> 
     # specials keep their ids: begin, end and what is banned are the same
     small = shortlisted(stepper.model, tokens)
     return Shortlist(TorchStepper(small, stepper.begin, stepper.end, stepper.banned), allowed)
+
+
+class Among:
+    """A model over some of its tokens: token i is tokens[i]; probabilities are as they were."""
+
+    def __init__(self, stepper: Stepper, tokens: list[int]) -> None:
+        self.stepper = stepper
+        self.tokens = np.array(tokens)
+        self.vocab_size = len(tokens)
+        self.begin, self.end = stepper.begin, stepper.end  # specials keep their ids
+
+    def start(self, inputs: Any) -> State:
+        return self.stepper.start(inputs)
+
+    def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
+        result = self.stepper.step(state, self.tokens[tokens])
+        return replace(result, log_probs=result.log_probs[:, self.tokens])
+
+    def select(self, state: State, rows: NDArray[np.int64]) -> State:
+        return self.stepper.select(state, rows)
 
 
 @dataclass(frozen=True)
