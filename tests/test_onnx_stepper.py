@@ -1,0 +1,226 @@
+"""Exported graphs step as the PyTorch model does, for every attention, cell and entry."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sightline import search
+from sightline.config import AttentionConfig, DecoderConfig, LossConfig, RecurrentConfig
+from sightline.errors import DataError
+from sightline.exported import ENCODER, START, STEP, Export
+from sightline.nn.decoder import Decoder
+from sightline.nn.encoders import FeatureEncoder, TextEncoder
+from sightline.nn.model import EncoderDecoder
+from sightline.nn.stepper import TorchStepper
+from sightline.onnx_stepper import OnnxStepper
+from sightline.steppers import SearchError, Steered
+from sightline.vocab import END, PAD, UNKNOWN
+
+pytest.importorskip("onnx")
+from sightline.nn.graphs import start_graph, step_graph, text_graph
+
+V, D, B, M = 23, 9, 4, 7
+CLOSE = 5e-4  # weights are kept in 16 bits
+NONE = AttentionConfig(kind="none")
+DECODERS = {
+    "soft": DecoderConfig(),
+    "hard": DecoderConfig(attention=AttentionConfig(hard=True)),
+    "cold": DecoderConfig(attention=AttentionConfig(temperature=0.3)),
+    "top_k": DecoderConfig(attention=AttentionConfig(top_k=2)),
+    "top_k of more than there is": DecoderConfig(attention=AttentionConfig(top_k=50)),
+    "smoothing": DecoderConfig(attention=AttentionConfig(smoothing=True)),
+    "window": DecoderConfig(attention=AttentionConfig(window=1)),
+    "location": DecoderConfig(attention=AttentionConfig(kind="location", filters=3, width=5)),
+    "coverage": DecoderConfig(
+        attention=AttentionConfig(kind="location", filters=3, width=3, cumulative=True)
+    ),
+    "cumulative window": DecoderConfig(attention=AttentionConfig(window=2, cumulative=True)),
+    "all of it": DecoderConfig(
+        attention=AttentionConfig(
+            kind="location", filters=2, width=3, temperature=0.6, top_k=3, window=2, smoothing=True
+        )
+    ),
+    "gru": DecoderConfig(cell="gru", gate=False),
+    "vanilla": DecoderConfig(cell="rnn", output="plain"),
+    "three layers": DecoderConfig(layers=3),
+    "two gru layers": DecoderConfig(cell="gru", layers=2, context=("state", "every")),
+    "no entry": DecoderConfig(context=()),
+    "every entry": DecoderConfig(context=("state", "first", "every"), layers=2),
+    "Show and Tell": DecoderConfig(attention=NONE, context=("first",), output="plain"),
+    "at every step": DecoderConfig(attention=NONE, context=("every",), cell="rnn"),
+    "simple": DecoderConfig(attention=NONE, context=("state", "every"), cell="gru", layers=2),
+}
+ENCODERS = {
+    "gru": RecurrentConfig(),
+    "lstm": RecurrentConfig(cell="lstm"),
+    "vanilla": RecurrentConfig(cell="rnn"),
+    "two layers": RecurrentConfig(cell="lstm", layers=2),
+    "one way": RecurrentConfig(bidirectional=False, layers=2),
+    "summary": RecurrentConfig(summary=True),
+    "one-way summary": RecurrentConfig(cell="lstm", summary=True, bidirectional=False),
+}
+
+
+def small(config, **sizes):
+    if isinstance(config, RecurrentConfig):
+        return RecurrentConfig(**{**vars(config), "embedding": 6, "hidden": 5})
+    attention = AttentionConfig(**{**vars(config.attention), "size": 8})
+    sizes = {"embedding": 6, "hidden": 10, "attention": attention, **sizes}
+    return DecoderConfig(**{**vars(config), **sizes})
+
+
+def both(config, encoder=None, banned=()):
+    """The same random model in PyTorch and exported."""
+    torch.manual_seed(1)
+    text = None if encoder is None else TextEncoder(small(encoder), V)
+    dimension = D if text is None else text.dimension
+    decoder = Decoder(small(config), V, dimension)
+    model = EncoderDecoder(text or FeatureEncoder(), decoder, LossConfig()).eval()
+    with torch.no_grad():  # weights that matter: nothing is nearly linear or nearly uniform
+        for parameter in model.parameters():
+            parameter.mul_(2 if parameter.dim() > 1 else 1)
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    graphs = {STEP: step_graph(decoder, "int16"), START: start_graph(decoder, dimension, "int16")}
+    if text is not None:
+        graphs[ENCODER] = text_graph(text, "int16")
+    content = {name: graph.SerializeToString() for name, graph in graphs.items()}
+    task = "caption" if text is None else "translate"
+    export = Export(Path(), {"task": task}, content)
+    return TorchStepper(model, banned=banned), OnnxStepper(export, banned=banned)
+
+
+def vectors(seed=0, examples=B, positions=M):
+    return np.random.default_rng(seed).normal(size=(examples, positions, D)).astype(np.float32)
+
+
+def sentences(*lengths):
+    rng = np.random.default_rng(5)
+    tokens = np.full((len(lengths), max(lengths)), PAD)
+    for row, length in enumerate(lengths):
+        tokens[row, :length] = rng.integers(UNKNOWN + 1, V, length)
+    return tokens
+
+
+def assert_same_steps(ours, theirs, inputs, steps=6):
+    """From the first state on, through a widening of the beam and the end of an example."""
+    rng = np.random.default_rng(3)
+    mine, its = ours.start(inputs), theirs.start(inputs)
+    tokens = np.full(len(its), theirs.begin)
+    for step in range(steps):
+        found, wanted = ours.step(mine, tokens), theirs.step(its, tokens)
+        np.testing.assert_allclose(found.log_probs, wanted.log_probs, atol=CLOSE, rtol=CLOSE)
+        assert (found.attention is None) == (wanted.attention is None)
+        if wanted.attention is not None:
+            np.testing.assert_allclose(found.attention, wanted.attention, atol=CLOSE)
+        mine, its = found.state, wanted.state
+        count = len(its)
+        if step == 0:  # three rows for each example
+            rows = np.repeat(np.arange(count), 3)
+        elif step == 2:  # the second example is finished; rows change places inside the others
+            rows = np.array([b * 3 + r for b in range(count // 3) if b != 1 for r in (2, 0, 0)])
+        else:
+            rows = np.arange(count)
+        mine, its = ours.select(mine, rows), theirs.select(its, rows)
+        tokens = rng.integers(END, V, len(rows))
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_every_decoder_steps_as_in_torch(name):
+    theirs, ours = both(DECODERS[name])
+    assert_same_steps(ours, theirs, vectors())
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_every_text_encoder_reads_as_in_torch_padding_included(name):
+    theirs, ours = both(DECODERS["soft"], ENCODERS[name])
+    assert_same_steps(ours, theirs, sentences(7, 3, 1, 5))
+
+
+@pytest.mark.parametrize("name", ["location", "window", "all of it", "top_k"])
+def test_padding_is_never_looked_at(name):
+    theirs, ours = both(DECODERS[name], ENCODERS["gru"])
+    assert_same_steps(ours, theirs, sentences(7, 2, 1, 6))
+
+
+@pytest.mark.parametrize("name", ["soft", "location", "every entry", "simple"])
+def test_a_batch_equals_its_singles_and_torch(name):
+    theirs, ours = both(DECODERS[name], ENCODERS["gru"], banned=[UNKNOWN])
+    options = search.BeamOptions(size=4, max_length=9, n_best=3, length_penalty=0.7)
+    inputs = sentences(7, 3, 1, 5)
+    together = search.finish(search.beam(ours, inputs, options))
+    in_torch = search.finish(search.beam(theirs, inputs, options))
+    for row, found in enumerate(together):
+        length = int((inputs[row] != PAD).sum())
+        (alone,) = search.finish(search.beam(ours, inputs[row : row + 1, :length], options))
+        for mine, single, its in zip(found, alone, in_torch[row], strict=True):
+            assert mine.tokens == single.tokens == its.tokens
+            assert UNKNOWN not in mine.tokens
+            np.testing.assert_allclose(mine.log_probs, single.log_probs, atol=1e-5)
+            np.testing.assert_allclose(mine.log_probs, its.log_probs, atol=CLOSE)
+
+
+def test_steering_is_added_to_the_scores():
+    theirs, ours = both(DECODERS["soft"])
+    bias = np.zeros((B, M), np.float32)
+    bias[:, 2], bias[1, 4] = 3.0, -2.0
+    assert_same_steps(ours, theirs, Steered(vectors(), bias))
+    state = ours.start(Steered(vectors(), bias))
+    looked = ours.step(state, np.full(B, ours.begin)).attention
+    free = ours.step(ours.start(vectors()), np.full(B, ours.begin)).attention
+    assert (looked[:, 2] > free[:, 2]).all()
+    with pytest.raises(SearchError, match="one number for each position"):
+        ours.start(Steered(vectors(), bias[:, 1:]))
+    _, simple = both(DECODERS["simple"])
+    with pytest.raises(SearchError, match="no attention"):
+        simple.start(Steered(vectors(), bias))
+
+
+def test_a_beam_never_copies_the_context():
+    _, ours = both(DECODERS["soft"])
+    state = ours.start(vectors())
+    wide = ours.select(state, np.repeat(np.arange(B), 5))
+    result = ours.step(wide, np.full(5 * B, ours.begin))
+    for name, values in state.examples.items():
+        assert result.state.examples[name] is values
+    fewer = ours.select(result.state, np.repeat([0, 3], 5) * 5)
+    assert all(len(values) == 2 for values in fewer.examples.values())
+
+
+def test_an_empty_sentence_is_an_error_that_says_which():
+    _, ours = both(DECODERS["soft"], ENCODERS["gru"])
+    tokens = sentences(3, 2)
+    tokens[1] = PAD
+    with pytest.raises(DataError, match="example 2 is empty"):
+        ours.start(tokens)
+
+
+@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
+def test_a_language_model_steps_as_in_torch(cell):
+    torch.manual_seed(0)
+    config = small(DecoderConfig(cell=cell, layers=2, attention=NONE, context=(), output="plain"))
+    model = EncoderDecoder(None, Decoder(config, V), LossConfig()).eval()
+    graph = step_graph(model.decoder, "int16").SerializeToString()
+    ours = OnnxStepper(Export(Path(), {"task": "language_model"}, {STEP: graph}))
+    assert_same_steps(ours, TorchStepper(model), B)
+    other = ours.writing(begin=5, end=None, banned=[6, 7])
+    assert (other.begin, other.end, ours.end) == (5, None, END)
+    log_probs = other.step(other.start(2), np.array([5, 5])).log_probs
+    assert np.isneginf(log_probs[:, 6:8]).all()
+    np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1, rtol=1e-5)
+    assert np.isfinite(ours.step(ours.start(2), np.array([5, 5])).log_probs).all()
+
+
+def test_eight_bits_stay_close():
+    torch.manual_seed(0)
+    model = EncoderDecoder(FeatureEncoder(), Decoder(small(DecoderConfig()), V, D), LossConfig())
+    decoder = model.eval().decoder
+    graphs = {STEP: step_graph(decoder, "int8"), START: start_graph(decoder, D, "int8")}
+    content = {name: graph.SerializeToString() for name, graph in graphs.items()}
+    ours = OnnxStepper(Export(Path(), {"task": "caption"}, content))
+    theirs = TorchStepper(model)
+    tokens = np.full(B, ours.begin)
+    found = ours.step(ours.start(vectors()), tokens).log_probs[:, END:]
+    wanted = theirs.step(theirs.start(vectors()), tokens).log_probs[:, END:]
+    assert 0 < np.abs(found - wanted).max() < 0.05
