@@ -6,17 +6,16 @@ const TRIES = 4; // how often a busy server is asked again before the user is to
 const FRIENDLY = {
   bad_picture: 'That file could not be read as a picture. Try a JPEG, PNG or WebP photo.',
   not_a_picture: 'That file is not a picture. Try a JPEG, PNG or WebP photo.',
-  unsupported_type: 'That kind of file is not a picture that this server reads. Try a JPEG, PNG or WebP photo.',
+  unsupported_picture: 'That kind of file is not a picture that this server reads. Try a JPEG, PNG or WebP photo.',
   too_large: 'That photo’s file is too large for this server. Try a smaller one.',
   too_many_pixels: 'That photo has too many pixels for this server. Try a smaller one.',
   timeout: 'That took too long. Try again, or choose a smaller beam.',
   busy: 'The server is busy just now. Please try again in a moment.',
-  unauthorised: 'This server asks for a key that this page does not have.',
   offline: 'The server cannot be reached. Is it still running?',
   408: 'That took too long. Try again, or choose a smaller beam.',
   413: 'That photo is too large for this server. Try a smaller one.',
   415: 'That file is not a picture that this server reads. Try a JPEG, PNG or WebP photo.',
-  401: 'This server asks for a key that this page does not have.',
+  401: 'That key is not the right one for this server.',
   429: 'The server is busy just now. Please try again in a moment.',
   503: 'The server is busy just now. Please try again in a moment.',
 };
@@ -30,10 +29,21 @@ export class Trouble extends Error {
   }
 }
 
+const KEY = 'sightline-key'; // kept while the tab is open
+
+export function useKey(key) {
+  sessionStorage.setItem(KEY, key);
+}
+
+function headers(others = {}) {
+  const key = sessionStorage.getItem(KEY);
+  return key ? { ...others, 'X-API-Key': key } : others;
+}
+
 export async function getJson(address) {
   let answer;
   try {
-    answer = await fetch(address);
+    answer = await fetch(address, { headers: headers() });
   } catch {
     throw new Trouble('offline', 0);
   }
@@ -59,10 +69,9 @@ export async function describe(address, makeBody, { signal, onStep, onWait }) {
 }
 
 async function post(address, body, signal) {
-  const options = { method: 'POST', body, signal };
-  if (typeof body === 'string') options.headers = { 'Content-Type': 'application/json' };
+  const kind = typeof body === 'string' ? { 'Content-Type': 'application/json' } : {};
   try {
-    return await fetch(address, options);
+    return await fetch(address, { method: 'POST', body, signal, headers: headers(kind) });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
     throw new Trouble('offline', 0);

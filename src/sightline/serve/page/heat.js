@@ -4,8 +4,9 @@
 
 const UPSAMPLE = 16; // pixels of the smooth map per cell of the grid
 const SMOOTH = 20 / 224; // the Gaussian's σ as a part of the map's side, as in the paper
-const DIM = 0.82; // how much of the picture is taken away where the model did not look
-const GLOW = 0.14; // how much white is laid on where it looked most
+const DIM = 0.8; // how much of the picture is taken away where the model did not look
+const GLOW = 0.2; // how much light is laid on where it looked most
+const LAMP = [255, 247, 226]; // its colour, a little warm
 const FADE = 0.7; // outside what the encoder saw, the fall of light as a part of the Gaussian
 const SIDE = 224; // the longer side of the overlay, which the browser then scales smoothly
 const MOVE = 180; // milliseconds from one word's light to the next
@@ -113,10 +114,10 @@ export function veil(context, light, amount = 1) {
   const { width, height } = context.canvas;
   const image = context.createImageData(width, height);
   for (let i = 0; i < light.length; i++) {
-    // pixel · (1 − a) + 255 · glow as one colour laid over the picture with opacity a
+    // pixel · (1 − a) + lamp · glow as one colour laid over the picture with opacity a
     const a = DIM + (GLOW - DIM) * light[i];
-    const white = (255 * GLOW * light[i]) / a;
-    image.data[4 * i] = image.data[4 * i + 1] = image.data[4 * i + 2] = white;
+    const glow = (GLOW * light[i]) / a;
+    for (let k = 0; k < 3; k++) image.data[4 * i + k] = LAMP[k] * glow;
     image.data[4 * i + 3] = 255 * a * amount;
   }
   context.putImageData(image, 0, 0);

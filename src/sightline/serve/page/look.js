@@ -152,15 +152,13 @@ export class Look {
   showPlace(place) {
     const seen = place && this.maps && this.inside(place);
     const values = seen && this.maps.map((map) => lightAt(map, seen.x, seen.y));
-    this.caption.looked(values && values.map((value) => Math.max(0, (value - 0.3) / 0.7).toFixed(3)));
-    const words = values
-      ? values
-          .map((value, i) => ({ value, word: this.sentence.tokens[i] }))
-          .filter(({ value }) => value >= SEEN)
-          .sort((a, b) => b.value - a.value)
-          .map(({ word }) => word)
-      : [];
-    const text = [...new Set(words)].slice(0, 4).join(' · ');
+    this.caption.looked(values && shades(values));
+    const words = (values ?? [])
+      .map((value, i) => ({ value, word: this.sentence.tokens[i] }))
+      .filter(({ value }) => value >= SEEN)
+      .sort((a, b) => b.value - a.value)
+      .map(({ word }) => word);
+    const text = [...new Set(words)].slice(0, 3).join(' · ');
     this.frame.hint(text, place);
     if (place?.keys) this.page.announce(text ? `Here looked: ${text}` : 'No word looked here');
   }
@@ -200,6 +198,12 @@ export class Look {
     await save(button.dataset.kind, { ...this, box: this.box(), image: this.frame.picture });
     button.disabled = false;
   }
+}
+
+/** Lightness at one place, word by word, as shades that set those apart that looked there most. */
+function shades(values) {
+  const most = Math.max(...values);
+  return values.map((value) => (Math.max(0, (value - 0.3) / 0.7) * (value / most) ** 4).toFixed(3));
 }
 
 /** How many of the first words the user gave. */

@@ -1,6 +1,6 @@
 // The page: it holds the photo and the settings, asks the service, and gives answers to the looks.
 
-import { Trouble, describe, getJson } from './api.js';
+import { Trouble, describe, getJson, useKey } from './api.js';
 import { listSamples, listenForPhotos } from './choose.js';
 import { Look } from './look.js';
 import { Pace } from './pace.js';
@@ -238,4 +238,28 @@ async function begin() {
   listSamples(samples, setPhoto);
 }
 
-begin().catch(onTrouble);
+/** A server may ask for a key before it says anything. */
+function askForKey(error) {
+  if (error.status !== 401) throw error;
+  const form = element('key-form');
+  form.hidden = false;
+  element('choose').hidden = true;
+  element('key').focus();
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    useKey(element('key').value);
+    tell('');
+    try {
+      await begin();
+      form.hidden = true;
+      element('choose').hidden = false;
+    } catch (wrong) {
+      onTrouble(wrong);
+    }
+  });
+}
+
+begin()
+  .catch(askForKey)
+  .catch(onTrouble)
+  .finally(() => (document.body.dataset.ready = 'true'));

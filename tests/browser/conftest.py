@@ -1,0 +1,127 @@
+"""A real Chromium, and a real server with small models that were trained on the spot."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+from rich.console import Console
+
+HOST = "127.0.0.1"
+
+
+def no_browser(reason):
+    """Where a browser is required its absence is a failure."""
+    if os.environ.get("SIGHTLINE_REQUIRE_BROWSER"):
+        pytest.fail(f"SIGHTLINE_REQUIRE_BROWSER is set, but {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        no_browser("playwright is not installed (pip install -e '.[dev]')")
+    program = os.environ.get("SIGHTLINE_CHROMIUM") or shutil.which("chromium")
+    if program is None:
+        no_browser("there is no chromium (.ci/browser installs it)")
+    arguments = [
+        "--no-sandbox",  # root, as CI is, has none
+        "--use-fake-device-for-media-stream",
+        "--use-fake-ui-for-media-stream",
+    ]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def models(browser, shapes, tmp_path_factory):
+    """Folders of a soft and a hard captioner of shapes, and of a translator of a toy language."""
+    from sightline.tasks.caption import CaptionTask
+    from sightline.training.loop import train
+    from toy_language import train_toy
+
+    folder, recipe, _ = shapes
+    attention = replace(recipe.model.attention, hard=True)
+    hard = replace(
+        recipe,
+        model=replace(recipe.model, attention=attention),
+        training=replace(recipe.training, steps=60),
+    )
+    train(CaptionTask(hard), folder / "hard", console=Console(quiet=True))
+    toy = tmp_path_factory.mktemp("toy")
+    train_toy(toy, steps=160)
+    return {"shapes": folder / "run", "shapes-hard": folder / "hard", "toy": toy / "run"}
+
+
+@pytest.fixture(scope="session")
+def server(models, cli_environment, tmp_path_factory):
+    """The address of `sightline serve` with the small models."""
+    with socket.socket() as free:
+        free.bind((HOST, 0))
+        port = free.getsockname()[1]
+    options = [f"--model={name}={folder}" for name, folder in models.items()]
+    command = [sys.executable, "-m", "sightline.cli", "serve", f"--port={port}", *options]
+    log = tmp_path_factory.mktemp("serve") / "log"
+    with log.open("w") as out:
+        process = subprocess.Popen(command, env=cli_environment, stdout=out, stderr=out)
+    address = f"http://{HOST}:{port}/"
+    try:
+        wait_until_ready(address, process, log)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def wait_until_ready(address, process, log):
+    for _ in range(600):
+        try:
+            return urlopen(f"{address}readyz", timeout=1)
+        except (URLError, OSError):
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.1)
+    raise AssertionError(f"the server did not get ready: {log.read_text()}")
+
+
+@pytest.fixture
+def open_page(browser, server):
+    """`open_page(**context options)`: the page, which may neither complain nor ask elsewhere."""
+    contexts, complaints = [], []
+
+    def opened(**options):
+        options = {"reduced_motion": "reduce", "viewport": {"width": 1280, "height": 900}} | options
+        context = browser.new_context(**options)
+        contexts.append(context)
+        context.set_default_timeout(10_000)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: said.type == "error" and complaints.append(said.text))
+        page.on(
+            "request", lambda asked: complaints.append(asked.url) if is_outside(asked) else None
+        )
+        page.goto(server)
+        page.wait_for_selector("body[data-ready]")
+        return page
+
+    def is_outside(request):
+        return not request.url.startswith((server, f"blob:{server}", "data:"))
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert [text for text in complaints if "Failed to load resource" not in text] == []
+
+
+@pytest.fixture
+def page(open_page):
+    return open_page()
