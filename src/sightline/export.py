@@ -6,34 +6,53 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from sightline import __version__, config, zoo
 from sightline.errors import UserError
+from sightline.export_check import Comparison, compare
 from sightline.exported import ENCODER, EXPORT, FORMAT, START, STEP, is_export
+from sightline.tasks import load_model
 
 Weights = Literal["int16", "int8"]
 COPIED = ("lexicon.json",)  # of the model's folder, where there are any
 CARDS = ("card.md", "README.md")
 
 
-def export(model: Path | str, out: Path | str, weights: Weights = "int16") -> Path:
-    """Write the model as an export; `out` must not hold anything else."""
-    from sightline.tasks import load_model
+@dataclass(frozen=True)
+class Check:
+    """Held-out data on which an export must be as good as its model."""
 
+    data: Path  # a manifest; for a language model a text
+    split: str = "test"
+
+
+def export(
+    model: Path | str, out: Path | str, weights: Weights = "int16", check: Check | None = None
+) -> Comparison | None:
+    """Write the model as an export to `out`, which must not hold anything else.
+
+    With a check the export is written only if it is good enough; gives the comparison.
+    """
     source, out = zoo.find(model), Path(out)
     if is_export(source):
         raise UserError(f"{source} is an export already; export the run that it was made from")
     if out.exists() and not is_export(out) and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out} is there and is no export; give another folder")
+    if weights == "int8" and check is None:
+        raise UserError("an int8 export is compared with its model: give --check MANIFEST")
     loaded = load_model(source)
     partial = out.with_name(f".partial-{out.name}")
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         _write(partial, source, loaded, weights, out.name)
+        found = None
+        if check is not None:
+            found = compare(loaded, load_model(partial), check.data, check.split)
+            found.require(weights)
         if out.exists():
             shutil.rmtree(out)
         os.replace(partial, out)
@@ -41,7 +60,7 @@ def export(model: Path | str, out: Path | str, weights: Weights = "int16") -> Pa
         raise UserError(f"cannot write {out}: {error.strerror}") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return out
+    return found
 
 
 def _write(folder: Path, source: Path, loaded: Any, weights: Weights, name: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.errors import DataError
-from sightline.exported import ENCODER, START, STEP, Export
+from sightline.errors import CheckpointError, DataError
+from sightline.exported import AGAIN, ENCODER, START, STEP, Export
 from sightline.media.image import ImageSpec
 from sightline.steppers import SearchError, State, Steered, StepResult
 from sightline.vocab import BEGIN, END, PAD
@@ -49,9 +49,25 @@ class OnnxStepper:
         reads = ENCODER in export.graphs and export.about["task"] != "caption"
         self._read = export.session(ENCODER) if reads else None
         self._wanted = {each.name: each.shape for each in self._step.get_inputs()}
+        self._check_fit(export)
         (self.vocab_size,) = self._wanted["forbidden"]
         self._forbidden = np.zeros(self.vocab_size, np.float32)
         self._forbidden[list(banned)] = -np.inf
+
+    def _check_fit(self, export: Export) -> None:
+        """Every input of a step comes from the start, from the step before, or from here."""
+        given = {"tokens", "forbidden", "bias", "attended"}
+        made = {each.name for each in self._step.get_outputs()}
+        if self._start is not None:
+            given |= {each.name for each in self._start.get_outputs()}
+        else:
+            given |= {name.removeprefix("next_") for name in made}
+        misfits = sorted(set(self._wanted) - given)
+        if misfits or "forbidden" not in self._wanted or "log_probs" not in made:
+            raise CheckpointError(
+                f"the graphs in {export.folder} do not fit together "
+                f"({', '.join(misfits) or STEP}); {AGAIN}"
+            )
 
     def writing(self, begin: int, end: int | None, banned: Sequence[int]) -> OnnxStepper:
         """The same model, begun and ended by other tokens."""

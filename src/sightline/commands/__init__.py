@@ -21,6 +21,7 @@ def load_for(model: str, *tasks: str) -> Any:
 
 def one_thread() -> None:
     """One row at a time is faster on one core, and ten times so when the others are busy."""
-    import torch
+    import sys
 
-    torch.set_num_threads(1)
+    if "torch" in sys.modules:  # an exported model has no use for it
+        sys.modules["torch"].set_num_threads(1)

@@ -14,12 +14,17 @@ def export(
     ] = False,
     check: Annotated[
         Path | None,
-        typer.Option(help="A manifest or a text: compare with the original on it, and refuse."),
+        typer.Option(help="A manifest (or text): refuse an export that is not as good on it."),
     ] = None,
+    split: Annotated[str, typer.Option(help="Which part of the manifest.")] = "test",
 ) -> None:
-    """Write a model as ONNX graphs, to be described, translated or sampled with on any machine."""
+    """Write a model as ONNX graphs that describe, translate or sample without PyTorch."""
+    from sightline.export import Check
     from sightline.export import export as write
 
-    folder = write(model, out, "int8" if int8 else "int16")
-    size = sum(path.stat().st_size for path in folder.iterdir())
-    typer.echo(f"wrote {folder} ({size / 1e6:.1f} MB)")
+    held_out = None if check is None else Check(check, split)
+    found = write(model, out, "int8" if int8 else "int16", held_out)
+    size = sum(path.stat().st_size for path in out.iterdir())
+    typer.echo(f"wrote {out} ({size / 1e6:.1f} MB)")
+    if found is not None:
+        typer.echo(str(found))

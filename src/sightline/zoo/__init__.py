@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from sightline.errors import CheckpointError
+from sightline.exported import is_export
 
 FOLDER = Path(__file__).parent
 
@@ -16,14 +17,14 @@ def names() -> list[str]:
 
 
 def find(model: Path | str) -> Path:
-    """The folder that holds the weights: of a run (its best, or newest), a checkpoint, the zoo."""
+    """The folder of the weights: a run's best or newest, a checkpoint, an export, of the zoo."""
     path = Path(model)
     if not os.path.exists(path):  # unlike Path.exists, also false for a name too long
         if str(model) in names():
             return FOLDER / str(model)
         known = ", ".join(names()) or "none yet"
         raise CheckpointError(f"no model at {path}, and the zoo has none of that name ({known})")
-    if (path / "config.yaml").is_file():
+    if (path / "config.yaml").is_file() or is_export(path):
         return path
     best, found = _best(path), sorted(path.glob("checkpoints/step-*"))
     if best is not None and best not in found:  # another would not be the model that is meant

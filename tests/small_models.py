@@ -1,0 +1,79 @@
+"""Small untrained models of every task, saved as checkpoints, for tests of what runs models."""
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from sightline import config
+from sightline.config import (
+    AttentionConfig,
+    DecoderConfig,
+    ImageEncoderConfig,
+    RecurrentConfig,
+    SearchConfig,
+)
+from sightline.tasks import caption, language_model, translate
+from sightline.tasks.translator import SOURCE_VOCAB
+from sightline.vocab import SPECIALS, Vocabulary
+
+WORDS = Vocabulary("word", [*SPECIALS, *"a dog cat runs sits on the red grass sofa big".split()])
+LETTERS = Vocabulary("char", [*SPECIALS, *"\nabcdefgh "])
+SMALL = DecoderConfig(embedding=12, hidden=16, attention=AttentionConfig(size=10))
+
+
+def save(folder, recipe, model, **vocabularies):
+    """A checkpoint's folder, its weights large enough for outputs that differ."""
+    folder.mkdir(parents=True)
+    weights = {name: tensor.clone().contiguous() for name, tensor in model.state_dict().items()}
+    for name, tensor in weights.items():
+        if name.startswith("decoder.") and tensor.dim() > 1:
+            tensor.mul_(3)
+    save_file(weights, folder / "weights.safetensors")
+    (folder / "config.yaml").write_text(config.to_yaml(recipe))
+    for name, vocab in vocabularies.items():
+        (folder / f"{name}.json").write_text(vocab.to_json())
+    return folder
+
+
+def save_captioner(folder):
+    torch.manual_seed(0)
+    recipe = caption.CaptionRecipe(
+        manifest=str(folder / "pictures.jsonl"),
+        features=str(folder / "features"),
+        encoder=ImageEncoderConfig("efficientnet_lite0", size=70, learning="scratch"),
+        model=SMALL,
+        search=SearchConfig(beam=3, max_length=8),
+    )
+    return save(folder, recipe, caption.build_model(recipe, WORDS, "random"), vocab=WORDS)
+
+
+def save_translator(folder):
+    torch.manual_seed(0)
+    recipe = translate.TranslateRecipe(
+        manifest=str(folder / "pairs.jsonl"),
+        encoder=RecurrentConfig(embedding=8, hidden=7),
+        model=SMALL,
+        search=SearchConfig(beam=3, max_length=20, length_penalty=1.0),
+    )
+    model = translate.build_model(recipe, LETTERS, WORDS)
+    return save(folder, recipe, model, vocab=WORDS, **{SOURCE_VOCAB.removesuffix(".json"): LETTERS})
+
+
+def save_language_model(folder):
+    torch.manual_seed(0)
+    recipe = language_model.LanguageModelRecipe(
+        text=str(folder / "text.txt"),
+        model=DecoderConfig(
+            embedding=16, hidden=32, layers=2, attention=AttentionConfig("none"), context=()
+        ),
+    )
+    model = language_model.build_model(recipe, LETTERS)
+    return save(folder, recipe, model, vocab=LETTERS)
+
+
+def pictures(count, seed=0):
+    """Coarse colours of several sizes."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        blocks = rng.integers(0, 256, (3 + number, 4, 3), dtype=np.uint8)
+        yield blocks.repeat(25, axis=0).repeat(25, axis=1)
