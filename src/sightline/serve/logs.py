@@ -44,3 +44,5 @@ def configure(level: str = "info") -> None:
         one.handlers = [handler]
         one.setLevel(level.upper())
         one.propagate = False
+    # its warnings quote what clients send
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)

@@ -1,0 +1,122 @@
+"""A real server in a thread, a model that answers when it is told to, and pictures to send."""
+
+import io
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx
+import numpy as np
+
+from shape_pictures import draw
+from sightline.serve.app import Service
+from sightline.serve.limits import Limits
+from sightline.serve.models import Models
+from sightline.serve.server import Server, bind
+
+
+@contextmanager
+def running(models, limits=None, api_key=None):
+    """The service on a free port; `.url`, `.client` and `.service` of it."""
+    listener = bind("127.0.0.1", 0)
+    server = Server(Service(models, limits or Limits(drain_seconds=0), api_key))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    server.port = listener.getsockname()[1]
+    server.url = f"http://127.0.0.1:{server.port}"
+    try:
+        wait_for(lambda: server.started)
+        with httpx.Client(base_url=server.url, timeout=60) as server.client:
+            yield server
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive(), "the server did not end"
+
+
+def wait_for(condition, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.005)
+
+
+class HeldModel:
+    """A captioner that reads nothing and answers only when it is let go."""
+
+    name = "held"
+    task = "caption"
+
+    def __init__(self):
+        self.go = threading.Event()
+        self.batches = []  # the number of requests of each call
+
+    def check(self, settings):
+        pass
+
+    def read(self, picture, focus, max_pixels):
+        return picture
+
+    def run(self, items, settings, streamed):
+        self.batches.append(len(items))
+        while not self.go.wait(0.01):
+            yield []
+        answer = {"text": f"{len(items)} at once", "seconds": 0.0}
+        yield [(place, answer) for place in range(len(items))]
+
+
+def held():
+    model = HeldModel()
+    return model, Models({"held": model})
+
+
+def picture_bytes(colour="red", shape="square", seed=1, kind="PNG"):
+    file = io.BytesIO()
+    draw(colour, shape, seed).save(file, kind)
+    return file.getvalue()
+
+
+def post(client, picture=b"x", **fields):
+    return client.post("/v1/describe", files={"file": ("p.png", picture)}, data=fields)
+
+
+def in_threads(count, function):
+    """function(0) … function(count - 1) at the same time; their results in order."""
+    results = [None] * count
+    failures = []
+
+    def run(number):
+        try:
+            results[number] = function(number)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    if failures:
+        raise failures[0]
+    return results
+
+
+def mutated(rng, content):
+    """A picture file with something wrong in it: bytes changed, cut, doubled, swapped or added."""
+    data = bytearray(content)
+    for _ in range(int(rng.integers(1, 5))):
+        kind, at = int(rng.integers(6)), int(rng.integers(max(1, len(data))))
+        size = int(rng.integers(1, 40))
+        if kind == 0:
+            data[at : at + size] = rng.integers(0, 256, size, dtype=np.uint8).tobytes()
+        elif kind == 1:
+            del data[at:]
+        elif kind == 2:
+            del data[at : at + size]
+        elif kind == 3:
+            data[at:at] = data[at : at + size]
+        elif kind == 4:
+            data[at : at + 1] = bytes([data[at] ^ (1 << int(rng.integers(8)))]) if data else b""
+        else:
+            data[at : at + 4] = rng.choice([b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x7f\xff\xff\xff"])
+    return bytes(data)
