@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sightline.nn.decoder import DecoderState
 from sightline.nn.model import EncoderDecoder
 from sightline.steppers import SearchError, State, Steered, StepResult
+from sightline.types import ContextSet
 from sightline.vocab import BEGIN, END
 
 
@@ -35,10 +36,12 @@ class TorchStepper:
 
     @torch.inference_mode()
     def start(self, inputs: Any) -> State:
-        """`inputs` as the encoder takes them, or the number of rows for a language model."""
+        """`inputs` as the encoder takes them, what it read, or a language model's rows."""
         if isinstance(inputs, Steered):
             return self._start_steered(inputs)
         self.model.eval()
+        if isinstance(inputs, ContextSet):
+            return self.model.decoder.start(inputs)
         inputs = self._on_device(inputs)
         return self.model.start(inputs, inputs if self.model.encoder is None else 1)
 

@@ -7,6 +7,7 @@ mean score of the others as its baseline (Luo 2020), which needs no greedy pass 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from sightline.metrics import Cider, Corpus, DocumentFrequencies
 from sightline.nn.losses import Loss, sequence_loss
 from sightline.nn.model import Batch, EncoderDecoder, pad
 from sightline.nn.stepper import TorchStepper
+from sightline.types import ContextSet
 from sightline.vocab import BEGIN, END, UNKNOWN, Vocabulary
 
 # token sequences, K for each example in turn, the end token included where it came → rewards
@@ -30,13 +32,17 @@ def self_critical_loss(
     """The loss whose gradient is −∂E[r]/∂θ, estimated with `samples` outputs per example."""
     seed = int(torch.randint(2**31 - 1, ()))  # from the run's own random state: resumes exactly
     stepper = TorchStepper(model, banned=[UNKNOWN])
-    drawn = search.sample(stepper, batch.inputs, max_length=max_length, samples=samples, seed=seed)
+    model.train()
+    context = model.encode(batch.inputs)  # once: the encoder may be most of the work
+    assert context is not None
+    fixed = replace(context, values=context.values.detach())
+    drawn = search.sample(stepper, fixed, max_length=max_length, samples=samples, seed=seed)
     written = [h.tokens for hypotheses in search.finish(drawn) for h in hypotheses]
     rewards = torch.from_numpy(reward(written)).float().view(-1, samples)  # (B, K)
     others = (rewards.sum(1, keepdim=True) - rewards) / (samples - 1)
     advantage = (rewards - others).flatten().to(stepper.device)  # (B · K,)
     model.train()
-    log_likelihood, tokens = _log_likelihood(model, batch, written)
+    log_likelihood, tokens = _log_likelihood(model, context, written)
     loss = -(advantage * log_likelihood).sum() / max(1, tokens)
     parts = {"reward": float(rewards.mean()), "advantage": float(advantage.abs().mean())}
     return Loss(loss, -float(log_likelihood.detach().sum()), tokens, parts)
@@ -72,13 +78,11 @@ class CiderReward:
 
 
 def _log_likelihood(
-    model: EncoderDecoder, batch: Batch, written: Sequence[Sequence[int]]
+    model: EncoderDecoder, context: ContextSet, written: Sequence[Sequence[int]]
 ) -> tuple[Tensor, int]:
     """log p of each written sequence, (B · K,), its rows sharing their example's context set."""
-    targets = pad([[BEGIN, *tokens] for tokens in written], batch.targets.device)
-    context = model.encode(batch.inputs)
-    examples = len(targets) if context is None else len(context)
-    state = model.decoder.start(context, len(targets), len(targets) // examples)
+    targets = pad([[BEGIN, *tokens] for tokens in written], context.values.device)
+    state = model.decoder.start(context, per_example=len(targets) // len(context))
     decoded = model.decoder(targets[:, :-1], state)
     likelihood, loss = sequence_loss(model.decoder, decoded, targets[:, 1:], model.loss_config)
     return likelihood, loss.tokens
