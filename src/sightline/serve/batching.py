@@ -75,6 +75,7 @@ class Batcher:
         self._observe = observe
         self._failed = failed
         self._taken = 0
+        self.refuse = False  # no places are given any more
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
         self._closed = False
@@ -99,11 +100,11 @@ class Batcher:
 
     def check_room(self) -> None:
         """Refuse early what would be refused later, before its body is read."""
-        if self._taken >= self.max_queue:
+        if self.refuse or self._taken >= self.max_queue:
             raise busy(self.retry_after(), close=True)
 
     def take_place(self) -> Place:
-        if self._taken >= self.max_queue:
+        if self.refuse or self._taken >= self.max_queue:
             raise busy(self.retry_after())
         self._taken += 1
         return Place(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import socket
 from types import FrameType
@@ -14,6 +15,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from sightline.errors import UserError
 from sightline.serve.app import Service
 from sightline.serve.logs import logger
+
+_GRACE = 0.3  # seconds in which a client that has just connected may send its request
 
 
 class ImpatientProtocol(H11Protocol):
@@ -45,6 +48,17 @@ class ImpatientProtocol(H11Protocol):
         if self.transport.is_closing():  # what the client does not fetch is dropped in the end
             self.loop.call_later(self.head_seconds, self.transport.abort)
 
+    def shutdown(self) -> None:
+        """The server ends: what may be on its way on this connection is still waited for."""
+        if self._is_idle():
+            self.loop.call_later(_GRACE, self._shut_if_idle)
+        else:
+            super().shutdown()
+
+    def _shut_if_idle(self) -> None:
+        if not self.transport.is_closing():
+            super().shutdown()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         super().connection_lost(exc)
@@ -72,7 +86,8 @@ class ImpatientProtocol(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """Ends when asked to: first it is not ready, then it takes no more, then all is answered."""
+    """Ends when asked to, in this order: it is not ready any more, but goes on; new requests are
+    refused, and those that it has are answered; it stops listening."""
 
     def __init__(self, service: Service, **options: Any) -> None:
         limits = service.limits
@@ -108,7 +123,33 @@ class Server(uvicorn.Server):
         logger.info("draining", extra={"fields": {"requests": self.service.batcher.taken}})
         if not self.force_exit:
             await asyncio.sleep(self.service.limits.drain_seconds)
+        batcher = self.service.batcher
+        batcher.refuse = True
+        while batcher.taken and not self.force_exit:  # each has its time limit
+            await asyncio.sleep(0.02)
+        for listener in sockets or []:
+            await self._accept_the_last(listener)
         await super().shutdown(sockets)
+
+    async def _accept_the_last(self, listener: socket.socket) -> None:
+        """Connections that the kernel has made and nobody has taken would be reset."""
+        loop = asyncio.get_running_loop()
+        accepted = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                accepted.append(listener.accept()[0])
+        for server in self.servers:
+            server.close()
+        for connection in accepted:
+            connection.setblocking(False)
+            await loop.connect_accepted_socket(self._protocol, connection)
+
+    def _protocol(self) -> asyncio.Protocol:
+        make: Any = self.config.http_protocol_class
+        protocol: asyncio.Protocol = make(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return protocol
 
 
 def bind(host: str, port: int) -> socket.socket:

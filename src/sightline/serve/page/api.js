@@ -5,12 +5,13 @@ const TRIES = 4; // how often a busy server is asked again before the user is to
 // Words for the user, by the answer's code and, for codes unknown here, by its status.
 const FRIENDLY = {
   bad_picture: 'That file could not be read as a picture. Try a JPEG, PNG or WebP photo.',
-  not_a_picture: 'That file is not a picture. Try a JPEG, PNG or WebP photo.',
-  unsupported_picture: 'That kind of file is not a picture that this server reads. Try a JPEG, PNG or WebP photo.',
+  unsupported_picture: 'That is not a picture that this server reads. Try a JPEG, PNG or WebP photo.',
+  no_picture: 'There was no picture in that. Try a JPEG, PNG or WebP photo.',
   too_large: 'That photo’s file is too large for this server. Try a smaller one.',
   too_many_pixels: 'That photo has too many pixels for this server. Try a smaller one.',
-  timeout: 'That took too long. Try again, or choose a smaller beam.',
-  busy: 'The server is busy just now. Please try again in a moment.',
+  too_slow: 'The photo took too long to arrive. Try again, or a smaller photo.',
+  time_limit: 'That took too long. Try again, or choose a smaller beam.',
+  internal: 'Something went wrong in the server. Please try again.',
   offline: 'The server cannot be reached. Is it still running?',
   408: 'That took too long. Try again, or choose a smaller beam.',
   413: 'That photo is too large for this server. Try a smaller one.',
@@ -20,10 +21,14 @@ const FRIENDLY = {
   503: 'The server is busy just now. Please try again in a moment.',
 };
 
+function sentence(message) {
+  return `${message[0].toUpperCase()}${message.slice(1).replace(/\.$/, '')}.`;
+}
+
 /** Something that the user is told in one friendly sentence. */
 export class Trouble extends Error {
   constructor(code, status, message) {
-    super(FRIENDLY[code] ?? FRIENDLY[status] ?? message ?? 'Something went wrong. Please try again.');
+    super(FRIENDLY[code] ?? FRIENDLY[status] ?? sentence(message ?? 'something went wrong; try again'));
     this.code = code;
     this.status = status;
   }

@@ -26,6 +26,7 @@ export class Look {
       const pointing = currentTarget.ariaPressed !== 'true';
       currentTarget.ariaPressed = String(pointing);
       this.frame.setPointing(pointing);
+      this.element.classList.toggle('pointing', pointing);
     });
     for (const button of this.element.querySelectorAll('.save button'))
       button.addEventListener('click', () => this.save(button));

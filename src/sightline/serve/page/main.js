@@ -7,6 +7,7 @@ import { Pace } from './pace.js';
 import { Translation } from './translate.js';
 import { Tree } from './tree.js';
 
+const MOST = 6; // sentences of the beam that are listed
 const BEAMS = [1, 2, 3, 5, 8, 10, 15, 20];
 
 const element = (id) => document.getElementById(id);
@@ -172,7 +173,7 @@ function formOf(model) {
   form.set('file', state.photo.blob, state.photo.name);
   form.set('model', model);
   form.set('beam', state.beam);
-  form.set('n_best', state.beam);
+  form.set('n_best', Math.min(state.beam, MOST));
   form.set('stream', 'true');
   if (state.prefix) form.set('prefix', state.prefix);
   if (state.box) form.set('focus', state.box.map((value) => value.toFixed(4)).join(','));

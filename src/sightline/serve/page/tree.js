@@ -68,14 +68,15 @@ export class Tree {
 
   draw(node) {
     const isEnd = node.finished && /^<.*>$/.test(node.token);
-    node.width = isEnd ? 8 : Math.ceil(this.measure.measureText(node.token).width);
+    const word = node.token.replaceAll('▁', ' ').trim() || '␣'; // pieces of words keep their blanks
+    node.width = isEnd ? 8 : Math.ceil(this.measure.measureText(word).width);
     node.edge = this.edges.appendChild(make('path', {}));
     node.label = this.svg.appendChild(
       isEnd ? make('circle', { r: 3.5, cx: 4, cy: 0 }) : make('text', { y: 4 }),
     );
-    if (!isEnd) node.label.textContent = node.token;
+    if (!isEnd) node.label.textContent = word;
     const title = make('title', {});
-    title.textContent = `${isEnd ? 'the end' : node.token}, score ${node.score?.toFixed(2)}`;
+    title.textContent = `${isEnd ? 'the end' : word}, score ${node.score?.toFixed(2)}`;
     node.label.append(title);
     node.y = node.parent?.y ?? null;
   }
@@ -85,21 +86,23 @@ export class Tree {
   layOut() {
     const columns = [];
     let row = 0;
-    const walk = (node) => {
-      columns[node.depth] = Math.max(columns[node.depth] ?? 0, node.width);
-      const children = node.children.toSorted((a, b) => b.score - a.score);
-      children.forEach(walk);
-      node.toY = children.length
-        ? (children[0].toY + children.at(-1).toY) / 2
-        : ROW * (0.8 + row++);
-    };
-    this.top.toSorted((a, b) => b.score - a.score).forEach(walk);
-    if (!row) return;
+    // A word's best follower stands in its row, so that likely sentences are straight lines
+    const walk = (nodes) =>
+      nodes
+        .toSorted((a, b) => b.score - a.score)
+        .forEach((node, i) => {
+          if (i) row++;
+          node.toY = ROW * (0.8 + row);
+          columns[node.depth] = Math.max(columns[node.depth] ?? 0, node.width);
+          walk(node.children);
+        });
+    walk(this.top);
+    if (!this.nodes.size) return;
     const x = [LEFT + GAP];
     columns.forEach((width, i) => (x[i + 1] = x[i] + width + GAP));
     for (const node of this.nodes.values()) node.x = x[node.depth];
     this.svg.setAttribute('width', x.at(-1));
-    this.svg.setAttribute('height', ROW * (row + 0.6));
+    this.svg.setAttribute('height', ROW * (row + 1.6));
     this.animate();
   }
 
@@ -119,19 +122,18 @@ export class Tree {
   }
 
   place(nodes) {
-    const middle = this.top.reduce((sum, node) => sum + node.y, 0) / this.top.length;
     this.root.setAttribute('cx', LEFT);
-    this.root.setAttribute('cy', middle);
+    this.root.setAttribute('cy', ROW * 0.8);
     for (const node of nodes) {
       node.label.setAttribute('transform', `translate(${node.x} ${node.y})`);
       const from = node.parent
         ? [node.parent.x + node.parent.width + 5, node.parent.y]
-        : [LEFT + 5, middle];
-      const bend = (from[0] + node.x - 5) / 2;
+        : [LEFT + 5, ROW * 0.8];
+      const start = node.x - GAP + 5; // edges run level to the end of the column, then bend
+      const bend = node.x - GAP / 2;
       node.edge.setAttribute(
         'd',
-        `M${from[0]} ${from[1]}H${Math.max(from[0], node.x - GAP + 5)}` +
-          `C${Math.max(bend, node.x - GAP / 2)} ${from[1]} ${node.x - GAP / 2 - 3} ${node.y} ${node.x - 5} ${node.y}`,
+        `M${from[0]} ${from[1]}H${start}C${bend} ${from[1]} ${bend} ${node.y} ${node.x - 5} ${node.y}`,
       );
     }
   }
