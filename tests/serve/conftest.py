@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="sightline[serve]")
 
-from serving import running
+from live_server import running
 
 from sightline.serve.models import load_models
 from toy_language import train_toy

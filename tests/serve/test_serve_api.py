@@ -10,7 +10,7 @@ import sys
 import httpx
 import numpy as np
 import pytest
-from serving import held, in_threads, picture_bytes, post, running, wait_for
+from live_server import held, in_threads, picture_bytes, post, running, wait_for
 
 from sightline.errors import UserError
 from sightline.serve.logs import JsonLines

@@ -12,8 +12,8 @@ import zlib
 import httpx
 import numpy as np
 import pytest
+from live_server import held, in_threads, mutated, picture_bytes, post, running, wait_for
 from PIL import Image
-from serving import held, in_threads, mutated, picture_bytes, post, running, wait_for
 
 from sightline.serve.limits import Limits
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
-from serving import picture_bytes, post, wait_for
+from live_server import picture_bytes, post, wait_for
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def process(environment, *arguments, **variables):
     reader.start()
     server.lines = lines
     try:
-        assert started.wait(60)
+        assert started.wait(120)
         server.url = re.search(r"at (http://\S+)/", lines[0])[1]
         wait_for(lambda: _answers(server.url), 60)
         yield server
