@@ -1,19 +1,11 @@
 """A real Chromium, and a real server with small models that were trained on the spot."""
 
 import os
-import shutil
-import socket
-import subprocess
-import sys
-import time
 from dataclasses import replace
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pytest
 from rich.console import Console
-
-HOST = "127.0.0.1"
+from serving import ARGUMENTS, chromium, serving
 
 
 def no_browser(reason):
@@ -29,16 +21,10 @@ def browser():
         from playwright.sync_api import sync_playwright
     except ImportError:
         no_browser("playwright is not installed (pip install -e '.[dev]')")
-    program = os.environ.get("SIGHTLINE_CHROMIUM") or shutil.which("chromium")
-    if program is None:
+    if chromium() is None:
         no_browser("there is no chromium (.ci/browser installs it)")
-    arguments = [
-        "--no-sandbox",  # root, as CI is, has none
-        "--use-fake-device-for-media-stream",
-        "--use-fake-ui-for-media-stream",
-    ]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         yield browser
         browser.close()
 
@@ -66,31 +52,9 @@ def models(browser, shapes, tmp_path_factory):
 @pytest.fixture(scope="session")
 def server(models, cli_environment, tmp_path_factory):
     """The address of `sightline serve` with the small models."""
-    with socket.socket() as free:
-        free.bind((HOST, 0))
-        port = free.getsockname()[1]
-    options = [f"--model={name}={folder}" for name, folder in models.items()]
-    command = [sys.executable, "-m", "sightline.cli", "serve", f"--port={port}", *options]
     log = tmp_path_factory.mktemp("serve") / "log"
-    with log.open("w") as out:
-        process = subprocess.Popen(command, env=cli_environment, stdout=out, stderr=out)
-    address = f"http://{HOST}:{port}/"
-    try:
-        wait_until_ready(address, process, log)
+    with serving(models, cli_environment, log) as address:
         yield address
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def wait_until_ready(address, process, log):
-    for _ in range(600):
-        try:
-            return urlopen(f"{address}readyz", timeout=1)
-        except (URLError, OSError):
-            assert process.poll() is None, log.read_text()
-            time.sleep(0.1)
-    raise AssertionError(f"the server did not get ready: {log.read_text()}")
 
 
 @pytest.fixture
@@ -102,13 +66,11 @@ def open_page(browser, server):
         options = {"reduced_motion": "reduce", "viewport": {"width": 1280, "height": 900}} | options
         context = browser.new_context(**options)
         contexts.append(context)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(60_000)  # a busy machine is no failure
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda said: said.type == "error" and complaints.append(said.text))
-        page.on(
-            "request", lambda asked: complaints.append(asked.url) if is_outside(asked) else None
-        )
+        page.on("request", lambda asked: is_outside(asked) and complaints.append(asked.url))
         page.goto(server)
         page.wait_for_selector("body[data-ready]")
         return page
@@ -119,6 +81,7 @@ def open_page(browser, server):
     yield opened
     for context in contexts:
         context.close()
+    # A refused request is also told to the console; what the page makes of it has its own tests
     assert [text for text in complaints if "Failed to load resource" not in text] == []
 
 

@@ -327,7 +327,7 @@ def tab_to(page, selector):
 def test_everything_can_be_done_with_the_keyboard(page, captioner):
     tab_to(page, "#pick")
     with page.expect_file_chooser() as chooser:
-        page.keyboard.press("Enter")
+        page.keyboard.press("Space")
     chooser.value.set_files({"name": "two.png", "mimeType": "image/png", "buffer": TWO})
     whole = described(page)
     page.locator("#main").focus()

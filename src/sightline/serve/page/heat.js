@@ -83,18 +83,16 @@ export function lightAt(map, x, y) {
   return map.values[py * map.width + px];
 }
 
-/** Where each pixel of one side of the overlay reads the map, and how much light reaches it. */
+/** Where each pixel of one side of the overlay reads the map (between two of its `cells`), and how
+ *  much of the light reaches it. */
 function axis(length, start, stop, cells) {
-  const index = new Int32Array(length);
-  const fade = new Float32Array(length);
-  for (let i = 0; i < length; i++) {
-    const at = (i + 0.5) / length;
-    const inside = (at - start) / (stop - start);
-    index[i] = Math.min(cells - 1, Math.max(0, Math.floor(inside * cells)));
+  return Array.from({ length }, (_, i) => {
+    const inside = ((i + 0.5) / length - start) / (stop - start);
+    const at = Math.min(cells - 1, Math.max(0, inside * cells - 0.5));
+    const low = Math.min(cells - 2, Math.floor(at));
     const outside = Math.max(0, -inside, inside - 1);
-    fade[i] = Math.exp(-0.5 * (outside / (FADE * SMOOTH)) ** 2);
-  }
-  return { index, fade };
+    return { low, part: at - low, fade: Math.exp(-0.5 * (outside / (FADE * SMOOTH)) ** 2) };
+  });
 }
 
 /** Lightness in [0, 1] of every pixel of an overlay of width × height over the whole picture. */
@@ -102,10 +100,16 @@ export function lightness(map, [left, top, right, bottom], width, height) {
   const across = axis(width, left, right, map.width);
   const down = axis(height, top, bottom, map.height);
   const light = new Float32Array(width * height);
-  for (let y = 0; y < height; y++)
-    for (let x = 0; x < width; x++)
-      light[y * width + x] =
-        map.values[down.index[y] * map.width + across.index[x]] * down.fade[y] * across.fade[x];
+  down.forEach((y, i) =>
+    across.forEach((x, j) => {
+      const at = y.low * map.width + x.low;
+      const [a, b] = [map.values[at], map.values[at + 1]];
+      const [c, d] = [map.values[at + map.width], map.values[at + map.width + 1]];
+      const above = a + (b - a) * x.part;
+      const below = c + (d - c) * x.part;
+      light[i * width + j] = (above + (below - above) * y.part) * y.fade * x.fade;
+    }),
+  );
   return light;
 }
 
