@@ -98,3 +98,12 @@ def test_evaluate_prints_the_metrics(run_cli, folder):
     wrong = run_cli("evaluate", "run", "--split", "tset", cwd=folder)
     assert wrong.returncode == 2
     assert "'tset'" in wrong.stderr
+
+
+def test_evaluate_takes_settings_that_win_over_the_models_own(run_cli, folder):
+    short = run_cli("evaluate", "run", "search.max_length=2", "--json", cwd=folder)
+    assert short.returncode == 0, short.stderr
+    assert {len(text.split()) for text in json.loads(short.stdout)["texts"].values()} <= {1, 2}
+    wrong = run_cli("evaluate", "run", "search.maxlength=2", cwd=folder)
+    assert wrong.returncode == 2
+    assert "max_length" in wrong.stderr

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="A run's folder, a checkpoint, or a zoo name.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(help="key=value: wins over the model's own, like search.length_penalty=1."),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="A text or a manifest; if not given, the one it was trained with."),
@@ -30,7 +34,8 @@ def evaluate(
     """Print a model's metrics on data that it was not trained on."""
     from sightline.commands import load_for
 
-    loaded = load_for(model, "language_model", "caption", "translate")
+    tasks = ("language_model", "caption", "translate")
+    loaded = load_for(model, *tasks, overrides=overrides or ())
     if loaded.recipe.task == "language_model":
         _language_model(loaded, data, as_json)
         return

@@ -119,8 +119,11 @@ def build_task(recipe: Recipe) -> Task:
     return task
 
 
-def load_model(folder: Path | str) -> Any:
-    """A trained model of any task: a run's folder, a checkpoint's, an export's, or a zoo name."""
+def load_model(folder: Path | str, overrides: Sequence[str] = ()) -> Any:
+    """A trained model of any task: a run's folder, a checkpoint's, an export's, or a zoo name.
+
+    `overrides` are `key=value` strings that win over its recipe, such as `search.beam=7`.
+    """
     from sightline.exported import is_export, read_export
     from sightline.zoo import find
 
@@ -132,6 +135,7 @@ def load_model(folder: Path | str) -> Any:
         raise CheckpointError(
             f"{path} is not a model that this Sightline can read: {error}"
         ) from None
+    recipe = read_recipe(path / "config.yaml", overrides) if overrides else recipe
     if export is not None:
         from sightline.tasks.exported import load_exported
 
