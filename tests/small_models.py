@@ -16,7 +16,8 @@ from sightline.tasks import caption, language_model, translate
 from sightline.tasks.translator import SOURCE_VOCAB
 from sightline.vocab import SPECIALS, Vocabulary
 
-WORDS = Vocabulary("word", [*SPECIALS, *"a dog cat runs sits on the red grass sofa big".split()])
+NOUNS_AND_SUCH = ("a", "dog", "cat", "runs", "sits", "on", "the", "red", "grass", "sofa", "big")
+WORDS = Vocabulary("word", [*SPECIALS, *NOUNS_AND_SUCH])
 LETTERS = Vocabulary("char", [*SPECIALS, *"\nabcdefgh "])
 SMALL = DecoderConfig(embedding=12, hidden=16, attention=AttentionConfig(size=10))
 

@@ -8,13 +8,13 @@ import sys
 
 import numpy as np
 import pytest
-from small_models import pictures, save_captioner, save_language_model, save_translator
 
 import sightline
 from sightline.errors import CheckpointError, UserError
 from sightline.export import Check, export
 from sightline.export_check import Comparison
 from sightline.exported import EXPORT, read_export
+from small_models import pictures, save_captioner, save_language_model, save_translator
 
 onnx = pytest.importorskip("onnx")
 SENTENCES = ["abc def", "h", "", "gfedcba " * 4]

@@ -9,6 +9,7 @@ Lengths count tokens, the end token included.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -135,7 +136,7 @@ def _write(
         leaves = leaves.replaced(index, scores[going], step, rows[going], ends[going])
         going &= ~ends
         done = step == max_length or not going.any()
-        yield Snapshot(step, done, history, leaves)
+        yield Snapshot(step, done, history, leaves.itself)
         if done:
             return
         state, origin = result.state, rows
@@ -145,7 +146,7 @@ def _write(
             state = stepper.select(state, origin)
             places, going = places[wanted], going[wanted]
             scores, tokens = scores[wanted], tokens[wanted]
-    yield Snapshot(0, True, history, leaves)  # there were no examples
+    yield Snapshot(0, True, history, leaves.itself)  # there were no examples
 
 
 def _draw(
@@ -223,7 +224,7 @@ def beam(stepper: Stepper, inputs: Any, options: BeamOptions) -> Iterator[Snapsh
     active = np.arange(B)  # (A,): the examples not settled
     settled = np.zeros(B, dtype=bool)
     finished, partial = Pool.empty(B, G, k), Pool.root(B, G, k)
-    leaves = Leaves.root(B, 2 * options.size).replaced(active, *finished.leaves_with(partial))
+    leaves = _stand(Leaves.root(B, 2 * options.size), active, finished, partial)
     scores = np.zeros((B, G, 1))  # (A, G, R): R = k rows per group, at first one row for all
     tokens, origin = np.full(B, stepper.begin), np.full(B, -1)
     written = np.empty((B, 0), dtype=np.int64)  # (rows, step - 1), where n-grams are blocked
@@ -240,26 +241,33 @@ def beam(stepper: Stepper, inputs: Any, options: BeamOptions) -> Iterator[Snapsh
         position = np.arange(found.score.size).reshape(found.score.shape)  # (A, G, 2k)
         norm = step**options.length_penalty
 
-        finished = finished.join(found.ending_score() / norm, step, position).best(k)
+        ending = found.ending_score()
+        if ending.max(initial=-np.inf) > -np.inf:
+            finished = finished.join(ending / norm, step, position).best(k)
         kept = found.pick(found.live) & (finished.score[..., -1:] == -np.inf)  # (A, G, k)
         scores = np.where(kept, found.pick(found.score), -np.inf)
         stuck = ~kept.any(axis=2) & (finished.score[..., 0] == -np.inf)  # (A, G)
-        ahead = Pool.at(scores / norm, step, found.pick(position)).best(k)
-        partial = partial.where(stuck, ahead)
+        ahead = Pool.at(scores / norm, step, found.pick(position))
+        ahead = ahead.best(k) if G > 1 else ahead  # a single group's are in order
+        partial = partial.where(stuck, ahead) if stuck.any() else ahead
 
         # The most that a live hypothesis can still reach: no more losses, and the full length.
         hope = scores.max(axis=2) / options.max_length**options.length_penalty  # (A, G)
         enough = finished.score[..., min(options.n_best, k) - 1] >= hope
         over = enough.all(axis=1) | (step == options.max_length)  # (A,)
-        settled = settled.copy()
-        settled[active[over]] = True
-        partial = partial.only_beside(finished, over)
-        leaves = leaves.replaced(active, *finished.leaves_with(partial))
+        some_over = bool(over.any())
+        if some_over:
+            settled = settled.copy()
+            settled[active[over]] = True
+            partial = partial.only_beside(finished, over)
         verdict = found.verdict(active, kept) if options.keep_tree else None
         history.append(found.trace(origin, result.attention, verdict))
-        yield Snapshot(step, bool(settled.all()), history, leaves, options.n_best, settled)
-        if settled.all():
+        done = some_over and bool(over.all())
+        stand = functools.partial(_stand, leaves, active, finished, partial)
+        yield Snapshot(step, done, history, stand, options.n_best, settled)
+        if done:
             return
+        leaves = stand() if some_over else leaves
 
         on = ~over
         rows, tokens, origin = (
@@ -269,7 +277,12 @@ def beam(stepper: Stepper, inputs: Any, options: BeamOptions) -> Iterator[Snapsh
         active, scores, finished, partial = active[on], scores[on], finished[on], partial[on]
         if options.block_ngrams:
             written = np.concatenate([written[rows], tokens[:, None]], axis=1)
-    yield Snapshot(0, True, history, leaves, options.n_best, settled)  # there were no examples
+    yield Snapshot(0, True, history, leaves.itself, options.n_best, settled)  # no examples
+
+
+def _stand(leaves: Leaves, active: NDArray[np.int64], finished: Pool, partial: Pool) -> Leaves:
+    """Where all hypotheses stand; worked out only for snapshots that are read."""
+    return leaves.replaced(active, *finished.leaves_with(partial))
 
 
 # ---- scoring what is given ---------------------------------------------------------------------

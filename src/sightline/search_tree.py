@@ -53,6 +53,9 @@ class Leaves:
         zeros = np.zeros((B, S), dtype=np.int64)
         return Leaves(np.zeros((B, S)), zeros, zeros, np.zeros((B, S), dtype=bool))
 
+    def itself(self) -> Leaves:
+        return self
+
     def replaced(self, index: Any, score: Any, step: Any, position: Any, finished: Any) -> Leaves:
         """A copy with new values at `index`; snapshots of earlier steps keep their own."""
         copies: list[Any] = [
@@ -99,8 +102,10 @@ class Pool:
         return self._both(other, lambda a, b: np.where(mine[..., None], a, b))
 
     def best(self, n: int) -> Pool:
+        A, G, size = self.score.shape
         order = np.argsort(-self.score, axis=2, kind="stable")[..., :n]
-        return self._both(self, lambda values, _: np.take_along_axis(values, order, axis=2))
+        places = order + np.arange(0, A * G * size, size).reshape(A, G, 1)
+        return Pool(self.score.take(places), self.step.take(places), self.position.take(places))
 
     def only_beside(self, finished: Pool, over: NDArray[np.bool_]) -> Pool:
         """Of the partial ones of settled examples, those for which finished ones leave room."""
@@ -145,9 +150,13 @@ class Snapshot:
     step: int
     done: bool
     _history: list[Trace]  # the search appends to it; nothing in it changes
-    _leaves: Leaves
+    _stand: Callable[[], Leaves]
     _n_best: int | None = None  # None: as they are, unranked
     _settled: NDArray[np.bool_] | None = None  # (B,)
+
+    @cached_property
+    def _leaves(self) -> Leaves:
+        return self._stand()
 
     @cached_property
     def hypotheses(self) -> list[list[Hypothesis]]:
