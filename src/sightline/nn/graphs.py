@@ -118,7 +118,8 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     gates = GATES[config.cell] * hidden_size
     if "every" in decoder.entries:
         inputs["constant"] = (FLOAT, ("rows", gates))
-    embedded = g("Gather", g.weight(decoder.embed.weight), "tokens")  # (N, E)
+    embedding_matrix = g.weight(decoder.embed.weight)
+    embedded = g("Gather", embedding_matrix, "tokens")  # (N, E)
     constant = "constant" if "every" in decoder.entries else None
     projected = _project(g, decoder, embedded, constant)  # (N, gates)
     found: dict[str, str] = {}
@@ -150,8 +151,9 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
         layer = decoder.from_hidden
         hidden = g("Add", embedded, g.linear(hidden, layer.weight, layer.bias))
         hidden = hidden if readout is None else g("Add", hidden, readout)
-    logits = g.linear(hidden, decoder.output.weight, decoder.output.bias)
-    outputs = {"log_probs": g("LogSoftmax", g("Add", logits, "forbidden"), axis=1)}
+    bias = g("Add", g.vector(decoder.output.bias), "forbidden")  # (V,)
+    logits = g("Gemm", hidden, g.weight(decoder.output.weight), bias, transB=1)
+    outputs = {"log_probs": g("LogSoftmax", logits, axis=1)}
     outputs |= {name if name == "weights" else f"next_{name}": at for name, at in found.items()}
     return g.model(inputs, outputs)
 
