@@ -14,7 +14,6 @@ from sightline.search import Snapshot
 from sightline.serve.batching import Update
 from sightline.serve.limits import Refusal
 from sightline.tasks.focus import Box, focus_bias
-from sightline.tasks.streaming import stream_translation
 from sightline.types import Description
 
 
@@ -113,7 +112,7 @@ class ServedTranslator:
         for place, stream in enumerate(streamed):
             if stream:
                 began = time.monotonic()
-                for news in stream_translation(self.model, items[place], **options):
+                for news in self.model.stream(items[place], **options):
                     if isinstance(news, Description):
                         seconds = time.monotonic() - began
                         yield [(place, self._answer(items[place], news, seconds))]

@@ -163,7 +163,9 @@ class Captioner:
 
     def partial(self, snapshot: Snapshot, example: int = 0) -> Partial:
         """How the search for one picture stood after a step; needs the tree to be kept."""
-        return partial_result(snapshot, example, self.vocab.tokens, self.vocab.decode)
+        layout = Layout.grid(*self.encoder.grid())
+        best = self._description(snapshot.hypotheses[example][0], layout)
+        return partial_result(snapshot, example, best, self.vocab.tokens)
 
     def prefix_tokens(self, prefix: str) -> list[int]:
         """The words to begin with, as tokens; a word that the model does not know is an error."""

@@ -5,7 +5,7 @@ What computes is given to it: a Stepper that is started with the source's token 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from sightline.tasks.alignments import Lexicon, WordAlignment, word_alignment
 from sightline.tasks.parts import joined, similar
 from sightline.tasks.sentences import Sentences
 from sightline.tasks.shortlist import candidates, shorten
+from sightline.tasks.streaming import Partial, partial_result
 from sightline.types import Description, Hypothesis, Layout
 from sightline.vocab import END, PAD, SPECIALS, UNKNOWN
 
@@ -118,20 +119,32 @@ class Translator:
             described.append(replace(best, alternatives=tuple(others)))
         return described[0] if isinstance(texts, str) else described
 
+    def stream(
+        self, text: str, *, beam: int | None = None, n_best: int = 1
+    ) -> Iterator[Partial | Description]:
+        """What `translate` gives of one text, after a Partial for each step of the search.
+
+        A text that is translated in parts has no single search to show: it comes whole.
+        """
+        parts = self.source.parts(self.source.split(text), self.recipe.longest)
+        if len(parts) != 1:
+            yield self.translate(text, beam=beam, n_best=n_best)
+            return
+        (source,), ((reach, _),) = parts, similar([len(parts[0])])
+        options = self._options(reach, beam or self.recipe.search.beam, n_best, keep_tree=True)
+        for snapshot in search.beam(self._fused(self.stepper), self._inputs(parts), options):
+            best = self._description(snapshot.hypotheses[0][0], source)
+            yield partial_result(snapshot, 0, best, self.target.vocab.tokens)
+        best, *others = (self._description(h, source) for h in snapshot.hypotheses[0])
+        yield replace(best, alternatives=tuple(others))
+
     def _search(
         self, sources: list[list[str]], beam: int, n_best: int, shortlist: int
     ) -> list[list[Description]]:
         """The n best of each, searched beside others of about their length."""
-        settings = self.recipe.search
         found: list[list[Description]] = [[] for _ in sources]
         for reach, rows in similar([len(tokens) for tokens in sources]):
-            options = search.BeamOptions(
-                max_length=self._longest_output(reach),
-                size=max(beam, n_best),
-                min_length=settings.min_length,
-                length_penalty=settings.length_penalty,
-                n_best=n_best,
-            )
+            options = self._options(reach, beam, n_best)
             chosen = [sources[row] for row in rows]
             for row, hypotheses in zip(rows, self._beam(chosen, options, shortlist), strict=True):
                 found[row] = [self._description(h, sources[row]) for h in hypotheses]
@@ -149,6 +162,18 @@ class Translator:
             [replace(h, tokens=tuple(tokens[token] for token in h.tokens)) for h in hypotheses]
             for hypotheses in search.finish(search.beam(stepper, inputs, options))
         ]
+
+    def _options(
+        self, reach: int, beam: int, n_best: int, keep_tree: bool = False
+    ) -> search.BeamOptions:
+        return search.BeamOptions(
+            max_length=self._longest_output(reach),
+            size=max(beam, n_best),
+            min_length=self.recipe.search.min_length,
+            length_penalty=self.recipe.search.length_penalty,
+            n_best=n_best,
+            keep_tree=keep_tree,
+        )
 
     def _longest_output(self, source_length: int) -> int:
         """Depends on nothing but the source's length, so that a batch equals its singles."""
