@@ -1,0 +1,399 @@
+"""Does the attention look at the right place? At boxes drawn by hand, and after halves are swapped.
+
+    python -m benchmarks.attention_places [MODEL]
+
+Boxes: each of the photos that ship is told with its own caption. For the words of its boxes, the
+attention inside the box is set against the box's part of the picture, against boxes of the same
+size anywhere in the picture, and against what the caption's other words leave there.
+
+Halves (where ../shared/data/flickr8k is): two test pictures A and B share one picture, side by side
+or one above the other, and once more with their places exchanged. A word is used if it names a
+thing of A's references and nothing of its kind is in B's. Told with a reference of A, the attention
+for the word should be on A's half, wherever that is: it has to follow when the halves are swapped.
+A model that looks at one place, or anywhere, gets 50 %. The same is asked of the words that the
+model writes by itself. The attention for a word is given what was written before it, not the word;
+so the first noun of a text that is told can only be guessed at, and counts all the same.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+import sightline
+from sightline import search
+from sightline.data.manifest import Example, normalise_caption
+from sightline.data.published import flickr8k
+from sightline.figures.looks import looks_of
+from sightline.media.image import preprocess, read_image
+from sightline.samples import samples
+from sightline.tasks.captioner import Captioner
+from sightline.types import Description, Layout
+from sightline.zoo import names
+
+BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+SEED, PAIRS, DRAWS = 1, 200, 100_000
+SIDE = 480  # pixels of a picture made of two
+BATCH = 32
+STEPS = 41  # places of a box along each side of a picture
+
+Box = tuple[float, float, float, float]  # x, y, width, height as fractions
+Pixels = NDArray[np.uint8]
+
+# Things that Flickr8k's captions name, by kind: two pictures that share a kind cannot be told
+# apart by its words.
+KINDS = [
+    set(kind.split())
+    for kind in (
+        "man men guy boy boys woman women lady girl girls person people child children kid kids "
+        "baby toddler crowd group player players couple family friends skier snowboarder surfer "
+        "climber hiker biker cyclist skateboarder rider swimmer runner dancer team",
+        "dog dogs puppy puppies poodle greyhound greyhounds terrier animal animals",
+        "horse horses cow cows sheep goat",
+        "bird birds duck ducks seagull seagulls",
+        "water ocean lake sea river wave waves pool pond creek stream surf surfboard beach shore "
+        "splash fountain swimming boat canoe kayak raft",
+        "snow ski skis snowboard ice",
+        "grass field lawn meadow yard",
+        "tree trees forest woods log leaves branch branches",
+        "mountain mountains hill hills cliff rock rocks",
+        "sand beach desert dune dunes shore",
+        "bike bikes bicycle bicycles motorcycle motorbike dirtbike wheel",
+        "car cars truck bus van vehicle",
+        "ball balls football soccer basketball volleyball baseball tennis racket",
+        "skateboard ramp rail skates",
+        "building buildings house wall city street sidewalk road",
+        "camera cameras",
+        "swing slide playground trampoline",
+        "frisbee",
+        "fence gate",
+        "stairs steps staircase",
+        "bench chair couch table",
+        "guitar instrument drums microphone",
+        "stick sticks",
+    )
+]
+
+
+# ---- attention in a place ----------------------------------------------------------------------
+
+
+def encoded(captioner: Captioner, pictures: Sequence[Pixels]) -> NDArray[np.float16]:
+    """The pictures' annotation vectors (B, M, D)."""
+    encoder = captioner.encoder
+    some = [
+        encoder.encode(np.stack([preprocess(p, encoder.spec) for p in pictures[at : at + BATCH]]))
+        for at in range(0, len(pictures), BATCH)
+    ]
+    return np.concatenate(some).astype(np.float16)
+
+
+def told(captioner: Captioner, vectors: NDArray[Any], texts: Sequence[str]) -> list[Description]:
+    """Descriptions of pictures by texts that are given, with the attention for each word."""
+    vocab, layout = captioner.vocab, Layout.grid(*captioner.encoder.grid())
+    tokens = [vocab.encode(normalise_caption(text)) for text in texts]
+    found = [
+        hypothesis
+        for at in range(0, len(texts), BATCH)
+        for hypothesis in search.rescore(
+            captioner.stepper, vectors[at : at + BATCH], tokens[at : at + BATCH]
+        )
+    ]
+    return [
+        Description(
+            text=text,
+            tokens=tuple(vocab.tokens[token] for token in hypothesis.tokens),
+            score=hypothesis.score,
+            log_probs=tuple(hypothesis.log_probs.tolist()),
+            attention=hypothesis.attention,
+            layout=layout,
+        )
+        for text, hypothesis in zip(texts, found, strict=True)
+    ]
+
+
+def maps_of(description: Description) -> list[tuple[str, NDArray[np.float64]]]:
+    """Each word with its attention (rows, columns), which sums to 1."""
+    assert description.layout is not None
+    maps = []
+    for look in looks_of(description):
+        weights = look.weights.astype(np.float64).reshape(description.layout.shape)
+        maps.append((look.word, weights / weights.sum()))
+    return maps
+
+
+def overlap(cells: int, start: NDArray[Any] | float, length: float) -> NDArray[np.float64]:
+    """(…, cells): how much of each of the cells along a side lies in [start, start + length]."""
+    low = np.asarray(start, np.float64)[..., None] * cells
+    edge = np.arange(cells)
+    inside = np.minimum(low + length * cells, edge + 1) - np.maximum(low, edge)
+    return np.clip(inside, 0, 1)
+
+
+def inside(weights: NDArray[np.float64], box: Box) -> float:
+    """The attention (rows, columns) inside a box; a cell counts by the part that is inside."""
+    x, y, width, height = box
+    rows, columns = weights.shape
+    return float(overlap(rows, y, height) @ weights @ overlap(columns, x, width))
+
+
+def anywhere(weights: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
+    """The attention inside boxes of that size, in places spread evenly over the picture."""
+    _, _, width, height = box
+    rows, columns = weights.shape
+    down = overlap(rows, np.linspace(0, 1 - height, STEPS), height)  # (STEPS, rows)
+    across = overlap(columns, np.linspace(0, 1 - width, STEPS), width)
+    return (down @ weights @ across.T).ravel()
+
+
+def as_seen(box: Box, picture: Pixels, captioner: Captioner) -> Box:
+    """The box as fractions of the part of the picture that the encoder sees."""
+    height, width, _ = picture.shape
+    left, top, right, bottom = captioner.visible_box(picture)
+    x0 = (box[0] * width - left) / (right - left)
+    x1 = ((box[0] + box[2]) * width - left) / (right - left)
+    y0 = (box[1] * height - top) / (bottom - top)
+    y1 = ((box[1] + box[3]) * height - top) / (bottom - top)
+    (x0, x1), (y0, y1) = np.clip([[x0, x1], [y0, y1]], 0, 1).tolist()
+    return x0, y0, x1 - x0, y1 - y0
+
+
+# ---- boxes drawn by hand -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BoxResult:
+    """One word and its box."""
+
+    photo: str
+    word: str
+    part: float  # of the picture that the box covers: even attention's mass
+    mass: float  # of the word's attention inside the box
+    others: float  # mean mass of the caption's other words there
+    chance: NDArray[np.float64]  # masses of the word's attention in boxes of that size anywhere
+
+
+def look_at_boxes(captioner: Captioner) -> list[BoxResult]:
+    photos = samples()
+    pictures = [read_image(photo.path) for photo in photos]
+    vectors = encoded(captioner, pictures)
+    descriptions = told(captioner, vectors, [photo.alt for photo in photos])
+    results = []
+    for photo, picture, description in zip(photos, pictures, descriptions, strict=True):
+        maps = maps_of(description)
+        for thing in photo.boxes:
+            box = as_seen(thing.box, picture, captioner)
+            own = [weights for word, weights in maps if word in thing.words]
+            others = [inside(weights, box) for word, weights in maps if word not in thing.words]
+            if not own:  # the model does not know the word
+                continue
+            weights = np.mean(own, axis=0)
+            word = next(word for word, _ in maps if word in thing.words)
+            part = box[2] * box[3]
+            mass, chance = inside(weights, box), anywhere(weights, box)
+            others_mean = float(np.mean(others))
+            results.append(BoxResult(photo.name, word, part, mass, others_mean, chance))
+    return results
+
+
+def permutation_p(results: Sequence[BoxResult], draws: int = DRAWS) -> float:
+    """How often boxes of these sizes at random places hold as much attention as the true ones."""
+    rng = np.random.default_rng(SEED)
+    totals = sum(rng.choice(result.chance, draws) for result in results)
+    return float((1 + np.sum(totals >= sum(r.mass for r in results))) / (1 + draws))
+
+
+def sign_p(wins: int, count: int) -> float:
+    """The chance of at least so many heads among so many fair coins, exactly."""
+    return sum(math.comb(count, k) for k in range(wins, count + 1)) / 2**count
+
+
+# ---- two pictures in one -----------------------------------------------------------------------
+
+HALVES: dict[str, tuple[Box, Box]] = {
+    "side by side": ((0, 0, 0.5, 1), (0.5, 0, 0.5, 1)),
+    "one above the other": ((0, 0, 1, 0.5), (0, 0.5, 1, 0.5)),
+}
+
+
+def compose(first: Pixels, second: Pixels, way: str) -> Pixels:
+    """A square picture, the first whole in its left or upper half, the second in the other."""
+    size = (SIDE // 2, SIDE) if way == "side by side" else (SIDE, SIDE // 2)
+    halves = [np.asarray(Image.fromarray(p).resize(size)) for p in (first, second)]
+    return np.concatenate(halves, axis=1 if way == "side by side" else 0)
+
+
+def own_words(mine: Sequence[str], others: Sequence[str]) -> set[str]:
+    """Words for things of which at least two of my captions tell, and none of the others'."""
+    told_here = [set(normalise_caption(text).split()) for text in mine]
+    told_there = {word for text in others for word in normalise_caption(text).split()}
+    return {
+        word
+        for kind in KINDS
+        if not told_there & {w for k in KINDS if k & kind for w in k}
+        and sum(bool(words & kind) for words in told_here) >= 2
+        for word in kind
+        if any(word in words for words in told_here)
+    }
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two pictures, the words that belong to one of them only, and a caption of each."""
+
+    pictures: tuple[Pixels, Pixels]
+    words: tuple[set[str], set[str]]
+    captions: tuple[str, str]
+
+
+def draw_pairs(examples: Sequence[Example], count: int) -> Iterator[Pair]:
+    """Pairs of pictures, each with words of its own, drawn by the seed."""
+    rng = np.random.default_rng(SEED)
+    found = 0
+    while found < count:
+        pair = [examples[i] for i in rng.choice(len(examples), 2, replace=False)]
+        words = tuple(own_words(a.targets, b.targets) for a, b in (pair, pair[::-1]))
+        captions = [
+            [text for text in example.targets if mine & set(normalise_caption(text).split())]
+            for example, mine in zip(pair, words, strict=True)
+        ]
+        if not all(captions):
+            continue
+        found += 1
+        first, second = (read_image(example.media) for example in pair if example.media)
+        chosen = tuple(str(texts[rng.integers(len(texts))]) for texts in captions)
+        yield Pair((first, second), words, chosen)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class HalfResult:
+    """A word of one of the pictures of a pair: how much of its attention was on its picture."""
+
+    pair: int
+    word: str
+    share: float  # the mean over both orders where the word was told, of one where it was written
+
+
+def look_at_halves(
+    captioner: Captioner, pairs: Sequence[Pair], way: str
+) -> tuple[list[HalfResult], list[HalfResult]]:
+    """Of the words that were told, and of those that the model wrote by itself."""
+    orders = [
+        compose(*pictures, way)
+        for pair in pairs
+        for pictures in (pair.pictures, pair.pictures[::-1])
+    ]
+    vectors = encoded(captioner, orders)  # (2 pairs, M, D)
+    told_results = []
+    for mine in (0, 1):  # the picture is in half `mine` in the first order, then in the other
+        texts = [pair.captions[mine] for pair in pairs for _ in range(2)]
+        found = told(captioner, vectors, texts)
+        for number, pair in enumerate(pairs):
+            first, second = (maps_of(found[2 * number + order]) for order in (0, 1))
+            for (word, one), (_, other) in zip(first, second, strict=True):
+                if word in pair.words[mine]:
+                    share = inside(one, HALVES[way][mine]) + inside(other, HALVES[way][1 - mine])
+                    told_results.append(HalfResult(number, word, share / 2))
+    return told_results, _written(captioner, pairs, way, vectors)
+
+
+def _written(
+    captioner: Captioner, pairs: Sequence[Pair], way: str, vectors: NDArray[Any]
+) -> list[HalfResult]:
+    layout = Layout.grid(*captioner.encoder.grid())
+    rows = [str(row) for row in range(len(vectors))]
+    found = captioner.describe_vectors(lambda ids: vectors[[int(i) for i in ids]], rows, layout)
+    return [
+        HalfResult(row // 2, word, inside(weights, HALVES[way][mine ^ (row % 2)]))
+        for row, description in enumerate(found)
+        for word, weights in maps_of(description)
+        for mine in (0, 1)
+        if word in pairs[row // 2].words[mine]
+    ]
+
+
+def right_side(results: Sequence[HalfResult]) -> tuple[float, float, float]:
+    """The part of the words with most of their attention on the right half; its 95 % interval.
+
+    The interval resamples pairs, not words, for the words of a pair are not independent.
+    """
+    pairs = sorted({result.pair for result in results})
+    right, count = np.zeros(len(pairs)), np.zeros(len(pairs))
+    for result in results:
+        place = pairs.index(result.pair)
+        right[place] += 1.0 if result.share > 0.5 else 0.5 if result.share == 0.5 else 0.0
+        count[place] += 1
+    drawn = np.random.default_rng(SEED).integers(len(pairs), size=(2_000, len(pairs)))
+    resampled = right[drawn].sum(axis=1) / count[drawn].sum(axis=1)
+    low, high = np.percentile(resampled, [2.5, 97.5])
+    return float(right.sum() / count.sum()), float(low), float(high)
+
+
+# ---- the report --------------------------------------------------------------------------------
+
+
+def report_boxes(captioner: Captioner) -> None:
+    results = look_at_boxes(captioner)
+    print(f"{'photo':18} {'word':10} {'in box':>7} {'even':>7} {'anywhere':>9} {'others':>7}")
+    for r in results:
+        print(
+            f"{r.photo:18} {r.word:10} {r.mass:7.1%} {r.part:7.1%} {r.chance.mean():9.1%} "
+            f"{r.others:7.1%}"
+        )
+    mean = {name: np.mean([getattr(r, name) for r in results]) for name in ("mass", "part")}
+    wins = sum(r.mass > r.part for r in results)
+    above = sum(r.mass > r.others for r in results)
+    print(
+        f"attention in its box {mean['mass']:.1%}, the box's part of the picture {mean['part']:.1%}"
+    )
+    print(
+        f"more than even attention: {wins} of {len(results)} (sign test p = "
+        f"{sign_p(wins, len(results)):.2g}); against boxes of the same size anywhere: "
+        f"p = {permutation_p(results):.2g} (permutation test, {DRAWS:,} draws)"
+    )
+    print(f"more than the caption's other words: {above} of {len(results)}")
+
+
+def report_halves(captioner: Captioner, folder: Path) -> None:
+    examples = [e for e in flickr8k(folder).examples if e.split == "test" and e.media]
+    pairs = list(draw_pairs(examples, PAIRS))
+    for way in HALVES:
+        for name, results in zip(
+            ("told", "written"), look_at_halves(captioner, pairs, way), strict=True
+        ):
+            share, low, high = right_side(results)
+            mass = np.mean([result.share for result in results])
+            print(
+                f"{way}, words {name}: {share:.1%} on the right half "
+                f"(95 % interval {low:.1%} to {high:.1%}; chance 50 %), "
+                f"mean attention there {mass:.1%}, {len(results)} words"
+            )
+
+
+def main() -> None:
+    model = sys.argv[1] if len(sys.argv) > 1 else "default"
+    if model not in names() and not Path(model).exists():
+        print(f"no model {model!r}: give a run's folder")
+        return
+    captioner = sightline.load(model)
+    print(f"model {model}, grid {captioner.encoder.grid()}\n")
+    report_boxes(captioner)
+    folder = Path(os.environ.get("SIGHTLINE_DATA", BESIDE)) / "flickr8k"
+    if folder.is_dir():
+        print(f"\n{PAIRS} pairs of Flickr8k test pictures, two in one and exchanged")
+        report_halves(captioner, folder)
+    else:
+        print(f"\nno pictures at {folder} (set SIGHTLINE_DATA): the halves are left out")
+
+
+if __name__ == "__main__":
+    main()

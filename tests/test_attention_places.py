@@ -1,0 +1,175 @@
+"""The benchmark of where attention looks: its measures, on models that look where we know."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import sightline
+from sightline.media.image import ImageSpec, read_image
+from sightline.steppers import StepResult
+from sightline.tasks.caption import CaptionRecipe
+from sightline.tasks.captioner import Captioner
+from sightline.vocab import BEGIN, END, SPECIALS, Vocabulary
+
+PATH = Path(__file__).parents[1] / "benchmarks" / "attention_places.py"
+RED, BLUE = (255, 0, 0), (0, 0, 255)
+VOCAB = Vocabulary("word", (*SPECIALS, "a", "red", "blue", "dog", "bike"))
+GRID = 4
+
+
+@pytest.fixture(scope="module")
+def places() -> Iterator[ModuleType]:
+    spec = importlib.util.spec_from_file_location("attention_places", PATH)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["attention_places"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["attention_places"]
+
+
+class Colours:
+    """An encoder that gives each cell's colour."""
+
+    spec = ImageSpec(16, "squeeze", scale=1 / 255)
+
+    def grid(self) -> tuple[int, int]:
+        return GRID, GRID
+
+    def encode(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        cells = images.reshape(-1, 3, GRID, 16 // GRID, GRID, 16 // GRID).mean(axis=(3, 5))
+        return cells.reshape(-1, 3, GRID * GRID).transpose(0, 2, 1)
+
+
+@dataclass(frozen=True)
+class Painter:
+    """Writes "a red dog" or "a blue bike" after its first cell, and after a colour looks at …"""
+
+    looks_at: Literal["that colour", "the other colour", "the first cell"]
+    vocab_size: int = len(VOCAB)
+    begin: int = BEGIN
+    end: int | None = END
+
+    def start(self, inputs: Any) -> Any:
+        return np.asarray(inputs, np.float32)  # (B, M, 3)
+
+    def select(self, state: Any, rows: NDArray[np.int64]) -> Any:
+        return state[rows]
+
+    def step(self, state: Any, tokens: NDArray[np.int64]) -> StepResult:
+        attention = np.zeros(state.shape[:2], np.float32)
+        log_probs = np.full((len(state), self.vocab_size), -50, np.float32)
+        for row, token in enumerate(tokens):
+            first = "red" if state[row, 0, 0] > state[row, 0, 2] else "blue"
+            word = VOCAB.tokens[token]
+            follows = {"a": first, "red": "dog", "blue": "bike", "<begin>": "a"}.get(word)
+            log_probs[row, END if follows is None else VOCAB.ids[follows]] = 0
+            colour = {"red": 0, "blue": 2}.get(word)
+            if colour is None or self.looks_at == "the first cell":
+                attention[row, 0] = 1
+            else:
+                channel = colour if self.looks_at == "that colour" else 2 - colour
+                attention[row] = state[row, :, channel] + 1e-3
+                attention[row] /= attention[row].sum()
+        return StepResult(log_probs, attention, state)
+
+
+def painter(looks_at: Any) -> Captioner:
+    return Captioner(CaptionRecipe(manifest=""), VOCAB, Painter(looks_at), Colours())
+
+
+def plain(colour: tuple[int, int, int]) -> NDArray[np.uint8]:
+    return np.full((30, 40, 3), colour, np.uint8)
+
+
+@pytest.mark.parametrize("way", ["side by side", "one above the other"])
+@pytest.mark.parametrize(
+    ("looks_at", "right"),
+    [("that colour", 1.0), ("the other colour", 0.0), ("the first cell", 0.5)],
+)
+def test_halves_tell_a_model_that_looks_right_from_others(
+    places: ModuleType, way: str, looks_at: str, right: float
+) -> None:
+    words = ({"dog"}, {"bike"})
+    captions = ("a red dog", "a blue bike")
+    pairs = [places.Pair((plain(RED), plain(BLUE)), words, captions)] * 3
+    told, written = places.look_at_halves(painter(looks_at), pairs, way)
+    assert {result.word for result in told} == {"dog", "bike"}
+    assert len(told) == 6
+    assert places.right_side(told)[0] == right
+    # by itself it writes of the first half, in which it always starts
+    assert len(written) == 6
+    assert places.right_side(written)[0] == (right or 0.0 if looks_at != "the first cell" else 1.0)
+
+
+def test_a_word_belongs_to_a_picture_if_its_kind_is_not_in_the_other(places: ModuleType) -> None:
+    mine = ["A dog in the snow .", "Two dogs run .", "A brown dog"]
+    assert places.own_words(mine, ["A man on a bike ."]) == {"dog", "dogs"}  # snow only once
+    assert places.own_words(mine, ["A puppy ."]) == set()
+    assert places.own_words(["waves", "a wave"], ["people on the beach"]) == set()
+
+
+def test_mass_inside_a_box_counts_cells_by_their_part(places: ModuleType) -> None:
+    rng = np.random.default_rng(2)
+    weights = rng.random((3, 5))
+    fine = np.kron(weights, np.ones((20, 20))) / 400  # 60 x 100 points
+    for x, y, width, height in itertools.product((0, 0.15), (0.1, 0.3), (0.35, 0.8), (0.05, 0.7)):
+        rows = slice(round(60 * y), round(60 * (y + height)))
+        columns = slice(round(100 * x), round(100 * (x + width)))
+        exact = fine[rows, columns].sum()
+        assert places.inside(weights, (x, y, width, height)) == pytest.approx(exact)
+    anywhere = places.anywhere(weights, (0.0, 0.0, 0.4, 0.5)).reshape(places.STEPS, places.STEPS)
+    assert anywhere[0, 0] == pytest.approx(places.inside(weights, (0.0, 0.0, 0.4, 0.5)))
+    assert anywhere[-1, 0] == pytest.approx(places.inside(weights, (0.0, 0.5, 0.4, 0.5)))
+    assert anywhere[20, 20] == pytest.approx(places.inside(weights, (0.3, 0.25, 0.4, 0.5)))
+
+
+def test_the_permutation_test_sees_what_is_there_and_nothing_else(places: ModuleType) -> None:
+    def results(box: tuple[float, float, float, float]) -> list[Any]:
+        found = []
+        for seed in range(8):
+            weights = np.random.default_rng(seed).random((9, 9))
+            weights[2:5, 3:6] += 3
+            weights /= weights.sum()
+            mass, chance = places.inside(weights, box), places.anywhere(weights, box)
+            found.append(places.BoxResult("", "", box[2] * box[3], mass, 0.0, chance))
+        return found
+
+    assert places.permutation_p(results((1 / 3, 2 / 9, 1 / 3, 1 / 3)), 2_000) < 0.001
+    assert places.permutation_p(results((0, 2 / 3, 1 / 3, 1 / 3)), 2_000) > 0.95
+    assert places.sign_p(21, 23) == pytest.approx((253 + 23 + 1) / 2**23)
+
+
+def test_boxes_are_found_in_what_the_encoder_sees(places: ModuleType) -> None:
+    captioner = painter("that colour")
+    picture = np.zeros((200, 400, 3), np.uint8)
+    assert places.as_seen((0.1, 0.2, 0.3, 0.4), picture, captioner) == pytest.approx(
+        (0.1, 0.2, 0.3, 0.4)
+    )
+    captioner._encoder.spec = ImageSpec(16, "crop")  # sees 175 x 175 in the middle
+    seen = places.as_seen((0.25, 0.0, 0.25, 0.5), picture, captioner)
+    assert seen == pytest.approx((0, 0, 0.5, 0.5))
+
+
+def test_what_is_told_looks_as_what_is_written(places: ModuleType, shapes: Any) -> None:
+    captioner = sightline.load(shapes[0] / "run")
+    pictures = [read_image(shapes[0] / f"{number}.png") for number in (84, 85, 90)]
+    written = captioner.describe(pictures, beam=1)
+    vectors = places.encoded(captioner, pictures)
+    told = places.told(captioner, vectors, [description.text for description in written])
+    for one, other in zip(told, written, strict=True):
+        assert one.tokens == other.tokens
+        np.testing.assert_allclose(one.attention, other.attention, atol=2e-3)  # half precision
+        assert sum(w.sum() for _, w in places.maps_of(one)) == pytest.approx(len(one.tokens))
