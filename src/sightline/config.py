@@ -72,6 +72,7 @@ class DecoderConfig:
     output: Literal["deep", "plain"] = "deep"  # eq. 7, or straight from h_t
     dropout: BelowOne = 0.0
     sampled_softmax: Count = 0  # negatives per batch in training; 0 uses the whole vocabulary
+    tied: bool = False  # the output layer's matrix is the embedding's
 
 
 @dataclass(frozen=True)

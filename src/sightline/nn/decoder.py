@@ -16,9 +16,10 @@ from sightline.config import DecoderConfig
 from sightline.nn import fused
 from sightline.nn.attention import Attention, Focus, rows_of
 from sightline.nn.fused import Steps
+from sightline.nn.output import output_layer
 from sightline.nn.recurrent import Recurrent, RecurrentState
 from sightline.types import ContextSet
-from sightline.vocab import BEGIN, PAD
+from sightline.vocab import PAD
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,7 @@ class Decoder(nn.Module):
             self.from_hidden = nn.Linear(config.hidden, readout)  # L_h
             if self.attention is not None:
                 self.from_context = nn.Linear(context_size, readout, bias=False)  # L_z
-        self.output = nn.Linear(readout, vocab_size)  # L_o
-        # never written; e^-10000 is 0 in any precision, so no gradient ever moves these
-        self.output.bias.data[[PAD, BEGIN]] = -1e4
+        self.output = output_layer(config, readout, self.embed)  # L_o
 
     # ------------------------------------------------------------------------------- state
 

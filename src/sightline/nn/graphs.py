@@ -152,7 +152,9 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
         hidden = g("Add", embedded, g.linear(hidden, layer.weight, layer.bias))
         hidden = hidden if readout is None else g("Add", hidden, readout)
     bias = g("Add", g.vector(decoder.output.bias), "forbidden")  # (V,)
-    logits = g("Gemm", hidden, g.weight(decoder.output.weight), bias, transB=1)
+    # tied: the matrix is stored once
+    output = embedding_matrix if config.tied else g.weight(decoder.output.weight)
+    logits = g("Gemm", hidden, output, bias, transB=1)
     outputs = {"log_probs": g("LogSoftmax", logits, axis=1)}
     outputs |= {name if name == "weights" else f"next_{name}": at for name, at in found.items()}
     return g.model(inputs, outputs)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
+from sightline.nn.output import Output
 from sightline.vocab import SPECIALS
 
 
-def sampled_log_probs(
-    output: nn.Linear, readouts: Tensor, targets: Tensor, negatives: int
-) -> Tensor:
+def sampled_log_probs(output: Output, readouts: Tensor, targets: Tensor, negatives: int) -> Tensor:
     """log p(target) under a softmax over the batch's targets and `negatives` sampled tokens.
 
     readouts (N, T, R), targets (N, T) → (N, T). The candidates are the distinct targets of the
