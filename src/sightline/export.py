@@ -81,6 +81,7 @@ def _write(folder: Path, source: Path, loaded: Any, weights: Weights, name: str)
     about["files"] = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.iterdir())
+        if path.name not in CARDS  # whose text anyone may mend
     }
     (folder / EXPORT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
 

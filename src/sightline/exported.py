@@ -1,6 +1,6 @@
 """Reading an export: a folder of data only, checked whole before anything in it is computed with.
 
-    export.json    format number, versions, preprocessing, the SHA-256 of every other file
+    export.json    format number, versions, preprocessing, the SHA-256 of every file but the card
     step.onnx      one token per row; start.onnx once per input; encoder.onnx reads the input
     config.yaml    vocab.json    …    card.md
 
