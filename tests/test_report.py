@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import time
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,17 @@ def test_of_an_error_rate_the_highest_is_the_worst(tmp_path: Path) -> None:
     unscored = ReportItem("none", plain[0].image_path, (), plain[0].description, {})
     cards = write_page(tmp_path / "r.html", [unscored, *items]).of_class("card")
     assert [card["data-scores"] for card in cards] == ["0.4", "0.3", "0.2", "0.1", "0", "nan"]
+
+
+def test_pictures_without_scores_keep_their_order_and_none_is_called_worst(tmp_path: Path) -> None:
+    items = [replace(item, scores={}) for item in items_of(tmp_path / "pictures", 4)]
+    path = tmp_path / "report.html"
+    write_report(path, items[::-1], title="none", metrics={"corpus": {}})
+    text = path.read_text(encoding="utf-8")
+    assert "4 pictures." in text
+    assert "CIDEr" not in text
+    assert '<select id="sort"></select>' in text  # which the page then hides
+    assert re.findall(r"number(\d)<", text) == ["3", "2", "1", "0"]
 
 
 def test_attention_is_stored_to_a_part_in_255(tmp_path: Path) -> None:

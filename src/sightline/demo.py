@@ -1,17 +1,24 @@
 """`make demo`: the best thing that works so far, shown with what ships.
 
-A character language model writes in the manner of the plays that it read, at three temperatures;
-a picture shows how surprised it was by each character of a verse that it had never seen.
+The captioner that ships, where there is one, describes the photos that ship and shows where it
+looked for each word. A character language model writes in the manner of the plays that it read; a
+picture shows how surprised it was by each character of a verse that it had never seen.
 """
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-MODEL = "shakespeare"
+if TYPE_CHECKING:
+    from sightline.samples import Sample
+    from sightline.tasks.captioner import Captioner
+    from sightline.types import Description
+
+CAPTIONER, LANGUAGE_MODEL = "default", "shakespeare"
 OUT = Path("demo")
 # Sonnet 18: not in the plays that the model learnt from
 VERSE = (
@@ -23,14 +30,74 @@ VERSE = (
 
 
 def main() -> None:
+    from sightline.zoo import names
+
+    described = CAPTIONER in names()
+    if described:
+        describe_photos(CAPTIONER)
+    write_verses((0.7,) if described else (0.3, 0.7, 1.1))
+    typer.echo("\nNext: `sightline --help`, README.md, docs/")
+
+
+def describe_photos(model: Path | str) -> None:
+    """Captions of the sample photos; a figure of each, one that moves, and a page of all."""
+    import sightline
+    from sightline.figures import animate_attention, draw_attention
+    from sightline.media.image import read_image
+    from sightline.samples import samples
+
+    typer.echo(f"Loading the captioner `{model}` …\n")
+    captioner = sightline.load(model)
+    photos = samples()
+    pictures = [read_image(photo.path) for photo in photos]
+    began = time.perf_counter()
+    descriptions = captioner.describe(pictures)
+    seconds = time.perf_counter() - began
+    for photo, description in zip(photos, descriptions, strict=True):
+        typer.echo(f"  {photo.name:18} {description.text}")
+    typer.echo(f"\n   ({len(photos) / seconds:,.1f} photos a second)")
+
+    for photo, picture, description in zip(photos, pictures, descriptions, strict=True):
+        path = OUT / "photos" / f"{photo.path.stem}.png"
+        draw_attention(picture, description, path, visible_box=captioner.visible_box(picture))
+    moving = OUT / "photos" / f"{photos[0].path.stem}.gif"
+    box = captioner.visible_box(pictures[0])
+    animate_attention(pictures[0], descriptions[0], moving, visible_box=box)
+    _write_page(photos, descriptions, captioner)
+    typer.echo("\nWhere it looked for each word:")
+    for path, what in (
+        (OUT / "photos.html", "all of them; point at a word"),
+        (OUT / "photos/*.png", "a figure per photo"),
+        (moving, "one that moves"),
+    ):
+        typer.echo(f"  {path!s:22} {what}")
+    typer.echo()
+
+
+def _write_page(
+    photos: list[Sample], descriptions: list[Description], captioner: Captioner
+) -> None:
+    from sightline.report import ReportItem, write_report
+
+    items = [
+        ReportItem(f"{photo.name}: {photo.credit}", photo.path, (photo.alt,), description, {})
+        for photo, description in zip(photos, descriptions, strict=True)
+    ]
+    spec = captioner.encoder.spec
+    title = "Photos that ship with Sightline"
+    write_report(OUT / "photos.html", items, title=title, metrics={"corpus": {}}, image_spec=spec)
+
+
+def write_verses(temperatures: tuple[float, ...]) -> None:
+    """A language model's writing, and how surprised it was by it and by a sonnet."""
     import sightline
     from sightline.commands import one_thread
     from sightline.figures import draw_surprise
 
-    typer.echo(f"Loading the language model `{MODEL}` that ships with Sightline …")
-    model = sightline.load(MODEL)
+    typer.echo(f"Loading the language model `{LANGUAGE_MODEL}` that ships with Sightline …")
+    model = sightline.load(LANGUAGE_MODEL)
     one_thread()
-    for temperature in (0.3, 0.7, 1.1):
+    for temperature in temperatures:
         typer.echo(f"\n── temperature {temperature} " + "─" * 50)
         began, count = time.perf_counter(), 0
         for piece in model.stream("ROMEO:\n", length=240, temperature=temperature, seed=1):
@@ -44,7 +111,6 @@ def main() -> None:
     typer.echo("\nPictures, each character shaded by how much it surprised the model:")
     typer.echo(f"  {OUT / 'written.png'}  what it wrote")
     typer.echo(f"  {OUT / 'read.png'}     a sonnet that it had not read before")
-    typer.echo("\nNext: `sightline --help`, README.md, docs/")
 
 
 if __name__ == "__main__":

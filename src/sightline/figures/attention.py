@@ -141,7 +141,8 @@ def _columns(counts: list[int], width: int, height: int) -> int:
     def badness(columns: int) -> float:
         rows = sum(math.ceil(count / columns) for count in counts)
         aspect = columns * (width + GAP) / (rows * (height + WORD_LINE + GAP))
-        empty = rows * columns - sum(counts)
-        return math.log(aspect / ASPECT) ** 2 + 1.2 * empty / (rows * columns)
+        # a last row of one panel looks lost, one with one place empty does not
+        empty = [(-count % columns) / columns for count in counts]
+        return math.log(aspect / ASPECT) ** 2 + sum(part**2 for part in empty) / len(counts)
 
     return min(range(1, max(counts) + 1), key=badness)

@@ -74,7 +74,7 @@ def write_report(
         "facts": _facts(facts or {}),
         "scores": scores_section(metrics, paper or {}),
         "curves": curves_section(curves),
-        "intro": _intro(len(items), [group for _, group in chosen], key),
+        "intro": _intro(len(items), [group for _, group in chosen], key if keys else None),
         "sorts": "".join(
             f'<option value="{html.escape(k)}" data-low="{int(lower_is_better(k))}"'
             f"{' selected' if k == key else ''}>{html.escape(label_of(k))}</option>"
@@ -125,7 +125,10 @@ def _facts(facts: Mapping[str, str]) -> str:
     return f'<dl class="facts">{"".join(rows)}</dl>' if facts else ""
 
 
-def _intro(total: int, groups: Sequence[str], key: str) -> str:
+def _intro(total: int, groups: Sequence[str], key: str | None) -> str:
+    if key is None:  # nothing was scored: the items' own order
+        some = "" if len(groups) == total else f"{len(groups):,} of "
+        return f"{some}{total:,} pictures."
     name = html.escape(label_of(key))
     if not any(groups):
         return f"All {total:,} pictures, the worst by {name} first."
