@@ -55,7 +55,8 @@ def words(page, look=0):
 
 
 def light(page, look=0):
-    """How light each pixel of the overlay is: 0 where the veil is thickest, 1 where thinnest."""
+    """How light every fourth pixel of the overlay is, in rows and columns: 0 where the veil is
+    thickest, 1 where it is thinnest."""
     rows = (
         page.locator("canvas.heat")
         .nth(look)
@@ -63,8 +64,8 @@ def light(page, look=0):
             """canvas => {
             const {width, height} = canvas;
             const {data} = canvas.getContext('2d').getImageData(0, 0, width, height);
-            return Array.from({length: height}, (_, y) =>
-                Array.from({length: width}, (_, x) => data[4 * (y * width + x) + 3]));
+            return Array.from({length: height / 4}, (_, y) =>
+                Array.from({length: width / 4}, (_, x) => data[16 * (y * width + x) + 3]));
         }"""
         )
     )
@@ -80,10 +81,10 @@ def is_unveiled(page):
 
 
 def expected_light(description, index, shape):
-    """The map that the figures draw for a word, at the overlay's size."""
+    """The map that the figures draw for a word, at the places that `light` reads."""
     lit = smooth_maps(description.attention[index : index + 1], description.layout)[0]
-    size = (shape[1], shape[0])
-    resized = np.asarray(Image.fromarray(lit).resize(size, Image.Resampling.BILINEAR))
+    size = (4 * shape[1], 4 * shape[0])
+    resized = np.asarray(Image.fromarray(lit).resize(size, Image.Resampling.BILINEAR))[::4, ::4]
     return (resized - resized.min()) / (resized.max() - resized.min())
 
 
@@ -221,13 +222,14 @@ def test_another_sentence_of_the_beam_shows_its_own_words_and_light(page, captio
     assert path == list(other.tokens)
 
 
-def test_soft_and_hard_attention_stand_side_by_side(page, models):
+def test_soft_and_hard_attention_stand_side_by_side(page, captioner, models):
     upload(page, TWO)
     with page.expect_response("**/v1/describe"):
         page.check("#compare")
     page.wait_for_selector(".look:nth-child(2)[aria-busy=false] .caption .word")
-    for look, name in enumerate(["shapes", "shapes-hard"]):
-        found = sightline.load(models[name]).describe(TWO, beam=BEAM, n_best=BEAM)
+    both = {"shapes": captioner, "shapes-hard": sightline.load(models["shapes-hard"])}
+    for look, (name, model) in enumerate(both.items()):
+        found = model.describe(TWO, beam=BEAM, n_best=BEAM)
         assert words(page, look) == list(found.tokens)
         assert name in page.locator(".kind").nth(look).inner_text()
     first, second = (page.locator(".frame").nth(look).bounding_box() for look in (0, 1))
@@ -325,10 +327,10 @@ def tab_to(page, selector):
 
 
 def test_everything_can_be_done_with_the_keyboard(page, captioner):
+    file = {"name": "two.png", "mimeType": "image/png", "buffer": TWO}
+    page.on("filechooser", lambda chooser: chooser.set_files(file))
     tab_to(page, "#pick")
-    with page.expect_file_chooser() as chooser:
-        page.keyboard.press("Space")
-    chooser.value.set_files({"name": "two.png", "mimeType": "image/png", "buffer": TWO})
+    page.keyboard.press("Enter")
     whole = described(page)
     page.locator("#main").focus()
 
@@ -477,3 +479,27 @@ def test_a_busy_server_is_asked_again(page):
     assert "red" in described(page)
     assert len(asked) == 2
     assert not page.locator("#message").is_visible()
+
+
+def test_a_key_is_asked_for_where_the_server_wants_one(open_page):
+    page = open_page()
+    given = []
+
+    def locked(route):
+        given.append(route.request.headers.get("x-api-key"))
+        if given[-1] == "open sesame":
+            return route.continue_()
+        error = {"code": "no_key", "message": "this service needs a valid API key"}
+        return route.fulfill(status=401, body=json.dumps({"error": error, "request_id": "1"}))
+
+    page.route("**/v1/*", locked)
+    page.reload()
+    page.fill("#key", "a guess")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#message:not([hidden])")
+    page.fill("#key", "open sesame")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#key-form", state="hidden")
+    upload(page)
+    assert given[:2] == [None, "a guess"]
+    assert set(given[2:]) == {"open sesame"}

@@ -63,6 +63,16 @@ export class Frame {
     if (box) place(this.boxElement, box);
   }
 
+  show(map, visible) {
+    this.element.classList.add('lit');
+    this.light.show(map, visible);
+  }
+
+  dim() {
+    this.element.classList.remove('lit');
+    this.light.hide();
+  }
+
   hint(text, place) {
     this.hintElement.hidden = !text;
     if (!text) return;

@@ -49,7 +49,7 @@ export class Look {
     this.stop();
     this.element.classList.add('busy');
     this.element.ariaBusy = 'true';
-    this.frame.light.hide();
+    this.frame.dim();
   }
 
   end() {
@@ -60,7 +60,7 @@ export class Look {
   clear() {
     this.answer = this.best = null;
     this.caption.write([]);
-    this.frame.light.hide();
+    this.frame.dim();
     this.find('.readout').textContent = '';
     for (const name of ['.others', '.save', '.before']) this.find(name).hidden = true;
     this.find('.play').disabled = true;
@@ -139,11 +139,11 @@ export class Look {
   showWord(index) {
     if (!this.maps) return;
     if (index === null || !this.maps[index]) {
-      this.frame.light.hide();
+      this.frame.dim();
       this.find('.readout').textContent = '';
       return;
     }
-    this.frame.light.show(this.maps[index], this.box());
+    this.frame.show(this.maps[index], this.box());
     const sure = Math.round(100 * Math.exp(this.sentence.log_probs[index]));
     this.find('.readout').textContent =
       `“${this.sentence.tokens[index]}” · ${sure} % sure · looked at the ${placeOf(this.maps[index])}`;
