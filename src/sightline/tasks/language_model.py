@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from sightline import config, zoo
 from sightline.config import (
     AttentionConfig,
     BatchingConfig,
@@ -19,7 +20,7 @@ from sightline.config import (
     TrainingConfig,
 )
 from sightline.data import batching
-from sightline.errors import DataError, UserError
+from sightline.errors import ConfigError, DataError, UserError
 from sightline.media.text import read_text
 from sightline.steppers import Stepper
 from sightline.tasks.text_writer import (
@@ -49,6 +50,9 @@ class LanguageModelRecipe:
     unit: Literal["char", "word", "bpe"] = "char"
     vocabulary: Positive = 10_000  # at most this many tokens
     min_count: Positive = 1
+    # or a translator's folder: the tokens of its target, cut as it cuts them, so that the two can
+    # be fused; says `unit` and `vocabulary`
+    like: str | None = None
     # stream: one long text, the state carried from batch to batch (truncated BPTT);
     # line: each line is a sequence of its own
     sequence: Literal["stream", "line"] = "stream"
@@ -72,14 +76,17 @@ class LanguageModelTask:
     metrics = ("loss", "bits", "perplexity")
 
     def __init__(self, recipe: LanguageModelRecipe) -> None:
-        self.recipe = recipe
+        given = target_vocabulary(recipe) if recipe.like is not None else None
         train, held_out = split_text(recipe)
-        self.vocab = Vocabulary.build(
+        self.vocab = given or Vocabulary.build(
             recipe.unit,
             train.split("\n") if recipe.unit == "bpe" else [train],
             recipe.vocabulary,
             recipe.min_count,
         )
+        if given is not None:
+            recipe = replace(recipe, unit=given.kind, vocabulary=len(given))
+        self.recipe = recipe
         self.files = {"vocab.json": self.vocab.to_json()}
         self.reader = TextReader(recipe, self.vocab)
         self.carries_state = recipe.sequence == "stream"
@@ -178,6 +185,21 @@ def build_model(recipe: LanguageModelRecipe, vocab: Vocabulary) -> EncoderDecode
     from sightline.nn.model import EncoderDecoder
 
     return EncoderDecoder(None, Decoder(recipe.model, len(vocab)), recipe.loss)
+
+
+def target_vocabulary(recipe: LanguageModelRecipe) -> Vocabulary:
+    """The tokens that the translator which this model is `like` writes."""
+    if recipe.sequence != "line":
+        raise ConfigError(
+            "a language model like a translator's target is one of sentences; set sequence=line"
+        )
+    folder = zoo.find(recipe.like or "")
+    task = config.top_level(folder / "config.yaml", "task")
+    if task != "translate":
+        raise ConfigError(
+            f"like={recipe.like} is a model of the task {task}; give one of the task translate"
+        )
+    return Vocabulary.load(folder / "vocab.json")
 
 
 def split_text(recipe: LanguageModelRecipe) -> tuple[str, str]:

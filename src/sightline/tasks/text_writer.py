@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sightline import search
 from sightline.errors import UserError
 from sightline.steppers import Prefixed, Stepper
+from sightline.tasks.sentences import Sentences
 from sightline.types import Description, Hypothesis
 from sightline.vocab import BEGIN, END, UNKNOWN, Vocabulary
 
@@ -120,6 +121,8 @@ class TextReader:
     def __init__(self, recipe: LanguageModelRecipe, vocab: Vocabulary) -> None:
         self.recipe = recipe
         self.vocab = vocab
+        # like a translator: a sentence is cut as the translator cuts it
+        self.sentences = None if recipe.like is None else Sentences(vocab)
         self.begin = BEGIN
         if recipe.sequence == "stream":  # what stands before a line's first token
             newline = vocab.ids.get("\n", len(vocab) - 1) if recipe.unit == "char" else END
@@ -133,16 +136,27 @@ class TextReader:
         return np.asarray([token for line in ends for token in line], dtype=np.int64)
 
     def lines(self, text: str) -> list[list[int]]:
-        return [[BEGIN, *self.vocab.encode(line), END] for line in text.split("\n") if line.strip()]
+        encoded = (self.encode(line) for line in text.split("\n") if line.strip())
+        return [[BEGIN, *ids, END] for ids in encoded if ids]
+
+    def split(self, text: str) -> list[str]:
+        return self.vocab.split(text) if self.sentences is None else self.sentences.split(text)
+
+    def encode(self, text: str) -> list[int]:
+        if self.sentences is None:
+            return self.vocab.encode(text)
+        return self.sentences.ids(self.sentences.split(text))
 
     def prompt(self, text: str) -> list[int]:
-        ids = self.vocab.encode(text)
+        ids = self.encode(text)
         if UNKNOWN in ids:
-            unknown = self.vocab.split(text)[ids.index(UNKNOWN)]
+            unknown = self.split(text)[ids.index(UNKNOWN)]
             raise UserError(f"the prompt has {unknown!r}, which is not in the model's vocabulary")
         return ids
 
     def text(self, tokens: Sequence[int]) -> str:
+        if self.sentences is not None:
+            return self.sentences.text([self.vocab.tokens[token] for token in tokens])
         if self.recipe.unit == "char" or self.recipe.sequence == "line":
             return self.vocab.decode(tokens)
         lines: list[list[int]] = [[]]

@@ -43,7 +43,7 @@ class Prior:
 
     stepper: Stepper
     weight: float
-    ids: NDArray[np.int64]  # (V,): the language model's id of each target token
+    ids: NDArray[np.int64] | None  # (V,): its id of each target token; None: the same
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,9 @@ class Translator:
         """Shallow fusion with a language model of sentences in this target language."""
         if language_model.recipe.sequence != "line":
             raise UserError("the language model was trained on a stream; train it sequence=line")
+        prior = Prior(language_model.stepper(banned=()), weight, None)
+        if language_model.vocab == self.target.vocab:
+            return replace(self, prior=prior)
         known = language_model.vocab.ids
         tokens = self.target.vocab.tokens
         ids = [known.get(token, UNKNOWN) for token in tokens]
@@ -80,15 +83,17 @@ class Translator:
         if shared < 0.5 * (len(tokens) - len(SPECIALS)):
             raise UserError(
                 f"the language model knows {shared} of the translator's {len(tokens)} tokens; "
-                "train one with the same unit on text cut the same way"
+                "train one that is `like` the translator: its recipe's key like=RUN"
             )
-        return replace(self, prior=Prior(language_model.stepper(banned=()), weight, np.array(ids)))
+        return replace(self, prior=replace(prior, ids=np.array(ids)))
 
     def _fused(self, stepper: Stepper, tokens: list[int] | None = None) -> Stepper:
         """With the language model, if there is one; `tokens` are those of a shortlist."""
         if self.prior is None:
             return stepper
-        ids = self.prior.ids if tokens is None else self.prior.ids[tokens]
+        ids = self.prior.ids
+        if tokens is not None:
+            ids = np.array(tokens) if ids is None else ids[tokens]
         return Fusion(stepper, self.prior.stepper, self.prior.weight, ids)
 
     # ---------------------------------------------------------------------------- translating
