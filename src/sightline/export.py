@@ -88,13 +88,16 @@ def _write(folder: Path, source: Path, loaded: Any, weights: Weights, name: str)
 
 def _portable(recipe: Any) -> Any:
     """The recipe without the places that files have on this machine."""
-    names = ("manifest", "features", "text", "held_out_text")
+    names = ("manifest", "features", "text", "held_out_text", "like")
     here = {name: getattr(recipe, name, None) for name in names}
     recipe = replace(recipe, **{name: Path(path).name for name, path in here.items() if path})
     training = replace(recipe.training, initial=None)
     if recipe.task == "caption" and "/" in recipe.encoder.weights:
         encoder = replace(recipe.encoder, weights=Path(recipe.encoder.weights).name)
         recipe = replace(recipe, encoder=encoder)
+    if recipe.task == "translate" and recipe.fusion is not None:
+        both = {name: Path(path).name for name, path in vars(recipe.fusion).items()}
+        recipe = replace(recipe, fusion=replace(recipe.fusion, **both))
     return replace(recipe, training=training)
 
 

@@ -204,14 +204,21 @@ class Decoder(nn.Module):
         self, tokens: Tensor, state: DecoderState
     ) -> tuple[Tensor, Tensor | None, DecoderState]:
         """One step of generation: tokens (N,) → logits (N, V), weights (N, M), next state."""
+        readout, weights, state = self.advance(tokens, state)
+        return self.output(readout), weights, state
+
+    def advance(
+        self, tokens: Tensor, state: DecoderState
+    ) -> tuple[Tensor, Tensor | None, DecoderState]:
+        """The same as far as what the output layer takes, (N, R)."""
         embedded = self.embed(tokens)
         projected = self.recurrent.project(self._with_constant(embedded, state))
         if self.attention is None:
             hidden, recurrent = self.recurrent.step(projected, state.recurrent)
             readout = self._readout(embedded, hidden, None)
-            return self.output(readout), None, replace(state, recurrent=recurrent)
+            return readout, None, replace(state, recurrent=recurrent)
         hidden, context, focus, state = self._step(projected, state)
-        return self.output(self._readout(embedded, hidden, context)), focus.used, state
+        return self._readout(embedded, hidden, context), focus.used, state
 
     def _step(
         self,

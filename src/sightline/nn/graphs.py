@@ -20,6 +20,7 @@ from torch import Tensor
 
 from sightline.nn.attention import Attention
 from sightline.nn.decoder import Decoder
+from sightline.nn.deep_fusion import FusedDecoder, Prior
 from sightline.nn.encoders import TextEncoder
 from sightline.nn.graph_writer import (
     FLOAT,
@@ -85,6 +86,10 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
         key = decoder.attention.key
         found["keys"] = g("Add", g.product("values", key.weight), g.vector(key.bias))
         found["mixed"] = g.product("values", *_context_weights(decoder, context_size))
+    if isinstance(decoder, FusedDecoder):
+        nothing = g("Mul", g("ReduceSum", mean, g.shape(1), keepdims=1), g.number(0.0))  # (B, 1)
+        size = g.shape(1, decoder.prior.recurrent.hidden)
+        found |= {name: g("Expand", nothing, size) for name in _prior_states(decoder)}
     sizes_of = {
         "values": ("examples", "positions", context_size),
         "mask": ("examples", "positions"),
@@ -151,6 +156,11 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
         layer = decoder.from_hidden
         hidden = g("Add", embedded, g.linear(hidden, layer.weight, layer.bias))
         hidden = hidden if readout is None else g("Add", hidden, readout)
+    if isinstance(decoder, FusedDecoder):  # + L_s (g_t s_t)
+        size = decoder.prior.recurrent.hidden
+        inputs |= dict.fromkeys(_prior_states(decoder), (FLOAT, ("rows", size)))
+        told, heard = _hear(g, decoder)
+        hidden, found = g("Add", hidden, told), found | heard
     bias = g("Add", g.vector(decoder.output.bias), "forbidden")  # (V,)
     # tied: the matrix is stored once
     output = embedding_matrix if config.tied else g.weight(decoder.output.weight)
@@ -172,7 +182,28 @@ def _project(g: Graph, decoder: Decoder, fed: str, constant: str | None) -> str:
     return projected if constant is None else g("Add", projected, constant)
 
 
-def _advance(g: Graph, decoder: Decoder, projected: str, before: dict[str, str]) -> dict[str, str]:
+def _prior_states(decoder: FusedDecoder) -> list[str]:
+    recurrent = decoder.prior.recurrent
+    parts = "hc" if recurrent.kind == "lstm" else "h"
+    return [f"prior_{part}{layer}" for layer in range(recurrent.layers) for part in parts]
+
+
+def _hear(g: Graph, decoder: FusedDecoder) -> tuple[str, dict[str, str]]:
+    """What the language model of a deep fusion tells the readout, and its new state by name."""
+    recurrent: Any = decoder.prior.recurrent
+    embedded = g("Gather", g.weight(decoder.prior.embed.weight), "tokens")
+    projected = g.linear(embedded, recurrent.weight_ih_l0, recurrent.bias_ih_l0)
+    before = {name.removeprefix("prior_"): name for name in _prior_states(decoder)}
+    after = _advance(g, decoder.prior, projected, before)
+    state, layer = after[f"h{recurrent.layers - 1}"], decoder.prior_gate
+    gate = g("Sigmoid", g.linear(state, layer.weight, layer.bias))
+    told = g.linear(g("Mul", gate, state), decoder.from_prior.weight)
+    return told, {f"prior_{name}": at for name, at in after.items()}
+
+
+def _advance(
+    g: Graph, decoder: Decoder | Prior, projected: str, before: dict[str, str]
+) -> dict[str, str]:
     """One step of every layer: the new state by name."""
     recurrent: Any = decoder.recurrent
     after: dict[str, str] = {}

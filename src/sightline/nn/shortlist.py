@@ -8,6 +8,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from sightline.nn.deep_fusion import FusedDecoder
 from sightline.nn.model import EncoderDecoder
 from sightline.vocab import PAD
 
@@ -22,10 +23,15 @@ def shortlisted(model: EncoderDecoder, tokens: list[int]) -> EncoderDecoder:
         embedding = model.decoder.embed.weight[index]
         weight, bias = model.decoder.output.weight[index], model.decoder.output.bias[index]
     decoder.embed = nn.Embedding.from_pretrained(embedding, padding_idx=PAD)
-    decoder.output = nn.utils.skip_init(nn.Linear, weight.shape[1], weight.shape[0])
-    decoder.output.weight = nn.Parameter(weight, requires_grad=False)
-    decoder.output.bias = nn.Parameter(bias, requires_grad=False)
+    output = nn.utils.skip_init(nn.Linear, weight.shape[1], weight.shape[0])
+    output.weight = nn.Parameter(weight, requires_grad=False)
+    output.bias = nn.Parameter(bias, requires_grad=False)
+    decoder.output = output
     decoder.vocab_size = len(tokens)
+    if isinstance(decoder, FusedDecoder):  # its language model reads the same tokens
+        decoder.prior = _shallow(decoder.prior)
+        read = decoder.prior.embed.weight.detach()[index]
+        decoder.prior.embed = nn.Embedding.from_pretrained(read, padding_idx=PAD)
     small = _shallow(model)
     small.decoder = decoder
     return small

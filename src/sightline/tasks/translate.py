@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from sightline import config
 from sightline.config import (
     BatchingConfig,
     DecoderConfig,
@@ -20,7 +21,9 @@ from sightline.config import (
 from sightline.data import batching
 from sightline.data.manifest import read_manifest
 from sightline.errors import DataError
+from sightline.tasks import fusion
 from sightline.tasks.alignments import load_lexicon
+from sightline.tasks.fusion import FusionConfig
 from sightline.tasks.sentences import Sentences
 from sightline.tasks.translator import SOURCE_VOCAB, Translator, never_written
 from sightline.vocab import BEGIN, END, Vocabulary
@@ -52,6 +55,8 @@ class TranslateRecipe:
     search: SearchConfig = field(
         default_factory=lambda: SearchConfig(max_length=250, length_penalty=1.0)
     )
+    # Two trained models made one; the vocabularies are the translator's
+    fusion: FusionConfig | None = None
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
 
@@ -69,12 +74,19 @@ class TranslateTask:
         if not texts or not self.dev:
             empty = "dev" if texts else "train"
             raise DataError(f'{recipe.manifest} has no item of split "{empty}"; training needs one')
-        self.source = Sentences.learn(recipe.source, (source for source, _ in texts))
-        self.target = Sentences.learn(recipe.target, (target for _, target in texts))
+        self.trained: fusion.Trained | None = None
+        if recipe.fusion is None:
+            self.source = Sentences.learn(recipe.source, (source for source, _ in texts))
+            self.target = Sentences.learn(recipe.target, (target for _, target in texts))
+        else:
+            self.trained = fusion.find(recipe.fusion)
+            self.source, self.target = self.trained.source, self.trained.target
         self.files = {
             "vocab.json": self.target.vocab.to_json(),
             SOURCE_VOCAB: self.source.vocab.to_json(),
         }
+        if self.trained is not None:
+            self.files[fusion.LANGUAGE_MODEL] = config.to_yaml(self.trained.language_model)
         self.pairs = [pair for pair in map(self._tokens, texts) if self._fits(*pair)]
         if not self.pairs:
             raise DataError(
@@ -95,7 +107,12 @@ class TranslateTask:
         return 1 < len(source) <= longest + 1 and 2 < len(target) <= longest + 2
 
     def build_model(self) -> EncoderDecoder:
-        return build_model(self.recipe, self.source.vocab, self.target.vocab)
+        source, target = self.source.vocab, self.target.vocab
+        if self.trained is None:
+            return build_model(self.recipe, source, target)
+        fused = build_model(self.recipe, source, target, self.trained.language_model.model)
+        self.trained.put_into(fused, build_model(self.recipe, source, target))
+        return fused
 
     def epoch(self, number: int) -> PairEpoch:
         draw = getattr(batching, self.recipe.batching.kind)
@@ -157,13 +174,23 @@ class PairEpoch:
         return Batch(targets, sources, f"training pairs {shown} (counting those in use)")
 
 
-def build_model(recipe: TranslateRecipe, source: Vocabulary, target: Vocabulary) -> EncoderDecoder:
+def build_model(
+    recipe: TranslateRecipe,
+    source: Vocabulary,
+    target: Vocabulary,
+    prior: DecoderConfig | None = None,  # of a language model that is fused in
+) -> EncoderDecoder:
     from sightline.nn.decoder import Decoder
+    from sightline.nn.deep_fusion import FusedDecoder
     from sightline.nn.encoders import TextEncoder
     from sightline.nn.model import EncoderDecoder
 
     encoder = TextEncoder(recipe.encoder, len(source))
-    decoder = Decoder(recipe.model, len(target), encoder.dimension)
+    sizes = (len(target), encoder.dimension)
+    if prior is None:
+        decoder = Decoder(recipe.model, *sizes)
+    else:
+        decoder = FusedDecoder(recipe.model, *sizes, prior)
     return EncoderDecoder(encoder, decoder, recipe.loss)
 
 
@@ -173,7 +200,8 @@ def load_translator(folder: Path, recipe: TranslateRecipe) -> Translator:
 
     source = Sentences(Vocabulary.load(folder / SOURCE_VOCAB))
     target = Sentences(Vocabulary.load(folder / checkpoint.VOCAB))
-    model = build_model(recipe, source.vocab, target.vocab)
+    prior = None if recipe.fusion is None else fusion.language_model_in(folder).model
+    model = build_model(recipe, source.vocab, target.vocab, prior)
     checkpoint.load_weights(model, folder)
     translator = translator_of(recipe, source, target, model.eval())
     return replace(translator, lexicon=load_lexicon(folder))

@@ -1,0 +1,115 @@
+"""Deep fusion (Gulcehre et al. 2015): the state of a language model enters the deep output.
+
+    g_t = σ(v · s_t + b)
+    p(y_t) ∝ exp(L_o(E y_{t-1} + L_h h_t + L_z ẑ_t + L_s (g_t s_t)))
+
+s_t is the state of a language model that has read what was written, y_0 … y_{t-1}. It and the
+translator are trained before and stay as they are; the output layer and what is new here learn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from sightline.config import DecoderConfig
+from sightline.nn.decoder import Decoded, Decoder, DecoderState
+from sightline.nn.model import EncoderDecoder
+from sightline.nn.recurrent import Recurrent, RecurrentState
+from sightline.types import ContextSet
+from sightline.vocab import PAD
+
+GATE_BIAS = -1.0  # as in the paper: the gate begins rather closed
+# Where the output layer is tied its matrix is the embedding, which stays as it is.
+LEARNS = tuple(
+    f"decoder.{part}."
+    for part in ("output", "from_hidden", "from_context", "from_prior", "prior_gate")
+)
+
+
+@dataclass(frozen=True)
+class FusedState(DecoderState):
+    """The decoder's state and the language model's, row for row."""
+
+    prior: RecurrentState = ()  # each (layers, N, H)
+
+
+class Prior(nn.Module):
+    """The part of a language model that reads: its embedding and cells, without its output."""
+
+    def __init__(self, config: DecoderConfig, vocab_size: int) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(vocab_size, config.embedding, padding_idx=PAD)
+        self.recurrent = Recurrent(config.cell, config.embedding, config.hidden, config.layers)
+
+
+class FusedDecoder(Decoder):
+    """A decoder that also hears what a language model makes of the words before."""
+
+    def __init__(
+        self, config: DecoderConfig, vocab_size: int, context_size: int, prior: DecoderConfig
+    ) -> None:
+        super().__init__(config, vocab_size, context_size)
+        self.prior = Prior(prior, vocab_size)
+        self.prior_gate = nn.Linear(prior.hidden, 1)  # v, b
+        nn.init.constant_(self.prior_gate.bias, GATE_BIAS)
+        self.from_prior = nn.Linear(prior.hidden, self.output.weight.shape[1], bias=False)  # L_s
+        nn.init.zeros_(self.from_prior.weight)  # it begins as the translator that it was
+
+    def start(self, context: ContextSet | None, rows: int = 1, per_example: int = 1) -> FusedState:
+        state = super().start(context, rows, per_example)
+        return _with_prior(state, self.prior.recurrent.start(len(state)))
+
+    def select(self, state: DecoderState, rows: Tensor) -> FusedState:
+        assert isinstance(state, FusedState)
+        chosen = tuple(part[:, rows] for part in state.prior)
+        return _with_prior(super().select(state, rows), chosen)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        state: DecoderState,
+        chosen: Tensor | None = None,
+        expected: Tensor | None = None,
+    ) -> Decoded:
+        assert isinstance(state, FusedState)
+        decoded = super().forward(tokens, state, chosen, expected)
+        heard, after = self.prior.recurrent.sequence(self.prior.embed(tokens), state.prior)
+        assert isinstance(decoded.state, FusedState)
+        return replace(
+            decoded,
+            readouts=decoded.readouts + self._told(heard),
+            state=replace(decoded.state, prior=after),
+        )
+
+    def advance(
+        self, tokens: Tensor, state: DecoderState
+    ) -> tuple[Tensor, Tensor | None, DecoderState]:
+        assert isinstance(state, FusedState)
+        readout, weights, following = super().advance(tokens, state)
+        cells = self.prior.recurrent
+        heard, after = cells.step(cells.project(self.prior.embed(tokens)), state.prior)
+        assert isinstance(following, FusedState)
+        return readout + self._told(heard), weights, replace(following, prior=after)
+
+    def _told(self, heard: Tensor) -> Tensor:
+        """L_s (g_t s_t): (…, H) → (…, R)."""
+        told: Tensor = self.from_prior(self.drop(torch.sigmoid(self.prior_gate(heard)) * heard))
+        return told
+
+
+def _with_prior(state: DecoderState, prior: RecurrentState) -> FusedState:
+    return FusedState(state.recurrent, state.context, state.attended, state.constant, prior)
+
+
+def fuse(fused: EncoderDecoder, translator: EncoderDecoder, language_model: EncoderDecoder) -> None:
+    """Put the weights of two trained models into a fused one, and let only the rest learn."""
+    assert isinstance(fused.decoder, FusedDecoder)
+    fused.load_state_dict(translator.state_dict(), strict=False)
+    prior = fused.decoder.prior
+    trained = language_model.decoder.state_dict()
+    prior.load_state_dict({name: trained[name] for name in prior.state_dict()})
+    for name, parameter in fused.named_parameters():
+        parameter.requires_grad_(name.startswith(LEARNS))
