@@ -13,14 +13,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
 from sightline import search
 from sightline.metrics import Cider, Corpus, DocumentFrequencies
-from sightline.nn.losses import Loss, sequence_loss
+from sightline.nn.losses import Loss
 from sightline.nn.model import Batch, EncoderDecoder, pad
 from sightline.nn.stepper import TorchStepper
 from sightline.types import ContextSet
-from sightline.vocab import BEGIN, END, UNKNOWN, Vocabulary
+from sightline.vocab import BEGIN, END, PAD, UNKNOWN, Vocabulary
 
 # token sequences, K for each example in turn, the end token included where it came → rewards
 Reward = Callable[[Sequence[Sequence[int]]], NDArray[np.float64]]
@@ -32,7 +33,9 @@ def self_critical_loss(
     """The loss whose gradient is −∂E[r]/∂θ, estimated with `samples` outputs per example."""
     seed = int(torch.randint(2**31 - 1, ()))  # from the run's own random state: resumes exactly
     stepper = TorchStepper(model, banned=[UNKNOWN])
-    model.train()
+    # Without dropout: what is learnt from must be what drew the samples, or the likelihood of
+    # those with a negative advantage falls without end.
+    model.eval()
     context = model.encode(batch.inputs)  # once: the encoder may be most of the work
     assert context is not None
     fixed = replace(context, values=context.values.detach())
@@ -41,7 +44,6 @@ def self_critical_loss(
     rewards = torch.from_numpy(reward(written)).float().view(-1, samples)  # (B, K)
     others = (rewards.sum(1, keepdim=True) - rewards) / (samples - 1)
     advantage = (rewards - others).flatten().to(stepper.device)  # (B · K,)
-    model.train()
     log_likelihood, tokens = _log_likelihood(model, context, written)
     loss = -(advantage * log_likelihood).sum() / max(1, tokens)
     parts = {"reward": float(rewards.mean()), "advantage": float(advantage.abs().mean())}
@@ -84,5 +86,11 @@ def _log_likelihood(
     targets = pad([[BEGIN, *tokens] for tokens in written], context.values.device)
     state = model.decoder.start(context, per_example=len(targets) // len(context))
     decoded = model.decoder(targets[:, :-1], state)
-    likelihood, loss = sequence_loss(model.decoder, decoded, targets[:, 1:], model.loss_config)
-    return likelihood, loss.tokens
+    logits = model.decoder.output(decoded.readouts)  # (B · K, T, V)
+    # As it is sampled: <unknown> is never drawn, so nothing would ever keep its share from growing.
+    logits = logits.index_fill(-1, torch.tensor([UNKNOWN], device=logits.device), -torch.inf)
+    truth = targets[:, 1:]
+    nats = F.cross_entropy(
+        logits.flatten(0, 1), truth.flatten(), ignore_index=PAD, reduction="none"
+    ).view(truth.shape)
+    return -nats.sum(1), int((truth != PAD).sum())
