@@ -2,7 +2,7 @@
 
 import runpy
 
-BENCHMARKS = ["startup", "lstm", "training_step", "metrics", "human_judgements"]
+BENCHMARKS = ["startup", "lstm", "training_step", "runtime", "metrics", "human_judgements"]
 
 for name in BENCHMARKS:
     print(f"\n── benchmarks.{name} " + "─" * 60, flush=True)

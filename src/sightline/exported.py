@@ -51,19 +51,27 @@ class Export:
             ) from None
 
 
-def session_options() -> Any:
+def session_options(
+    threads: int | None = None, *, spinning: bool = False, arena: bool = False
+) -> Any:
     """Chosen by measurement: see benchmarks/runtime.py."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    # As many as OpenMP would use, which is how the rest of a program is told to leave room.
-    options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", 0) or 0)
+    # As many as OpenMP would use, which is how a program is told to leave room for others. A
+    # number of its own choice would also tie onnxruntime's threads to cores that may be busy.
+    options.intra_op_num_threads = threads or _threads()
     options.inter_op_num_threads = 1
     # A thread that spins while it waits takes the time of whoever shares its core.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.enable_cpu_mem_arena = False
+    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
+    options.enable_cpu_mem_arena = arena
     options.log_severity_level = 3
     return options
+
+
+def _threads() -> int:
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return int(given) if given.isdigit() and int(given) else os.cpu_count() or 1
 
 
 def is_export(folder: Path) -> bool:
