@@ -29,6 +29,7 @@ def test_the_description_has_both_bodies_the_errors_and_examples(server):
 def test_schemathesis_finds_no_server_error(server):
     schemathesis = pytest.importorskip("schemathesis")
     from hypothesis import HealthCheck, Phase, given, settings
+    from schemathesis.specs.openapi import checks
 
     schema = schemathesis.openapi.from_url(server.url + "/openapi.json")
     for operation in (result.ok() for result in schema.get_all_operations()):
@@ -49,8 +50,9 @@ def test_schemathesis_finds_no_server_error(server):
                     response,
                     checks=[
                         schemathesis.checks.not_a_server_error,
-                        schemathesis.specs.openapi.checks.response_schema_conformance,
-                        schemathesis.specs.openapi.checks.content_type_conformance,
+                        checks.response_schema_conformance,
+                        checks.content_type_conformance,
+                        checks.status_code_conformance,
                     ],
                 )
 

@@ -111,17 +111,23 @@ class EventStream(Response):
         self.init_headers({"cache-control": "no-store, no-transform", "x-accel-buffering": "no"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        refused = None
         try:
-            start = {"status": self.status_code, "headers": self.raw_headers}
             await send({"type": "http.response.start", **start})
-            try:
-                await while_there(receive, self._send_all(send), self.deadline)
-            except Refusal as refusal:
-                scope["state"]["refused"] = refusal.code
-                await self._send(send, "error", refusal.to_json(self.request_id))
-            await send({"type": "http.response.body", "body": b""})
+            await while_there(receive, self._send_all(send), self.deadline)
+        except Refusal as refusal:
+            refused = refusal
         finally:
             self.finish()
+        try:  # a client that does not read its stream does not get to keep it open
+            async with asyncio.timeout(_LINGER_SECONDS):
+                if refused is not None:
+                    scope["state"]["refused"] = refused.code
+                    await self._send(send, "error", refused.to_json(self.request_id))
+                await send({"type": "http.response.body", "body": b""})
+        except TimeoutError:
+            raise ClientLeft from None
 
     async def _send_all(self, send: Send) -> None:
         async with aclosing(self.events) as events:  # type: ignore[type-var]

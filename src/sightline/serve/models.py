@@ -215,7 +215,10 @@ def load_models(sources: Sequence[str]) -> Models:
         name, path = _named(source)
         if name in served:
             raise UserError(f"two models are called {name!r}; name them: --model NAME=PATH")
-        model = load(path)
+        try:
+            model = load(path)
+        except ModuleNotFoundError as error:
+            raise UserError(f"{path} needs {error.name}: pip install 'sightline[train]'") from None
         kind = KINDS.get(model.recipe.task)
         if kind is None:
             can = " and ".join(KINDS)
