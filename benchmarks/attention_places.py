@@ -1,4 +1,4 @@
-"""Does the attention look at the right place? At boxes drawn by hand, and after halves are swapped.
+"""Does the attention look at the right place? At boxes drawn by hand, and where halves are swapped.
 
     python -m benchmarks.attention_places [MODEL]
 
@@ -6,13 +6,16 @@ Boxes: each of the photos that ship is told with its own caption. For the words 
 attention inside the box is set against the box's part of the picture, against boxes of the same
 size anywhere in the picture, and against what the caption's other words leave there.
 
-Halves (where ../shared/data/flickr8k is): two test pictures A and B share one picture, side by side
-or one above the other, and once more with their places exchanged. A word is used if it names a
-thing of A's references and nothing of its kind is in B's. Told with a reference of A, the attention
-for the word should be on A's half, wherever that is: it has to follow when the halves are swapped.
-A model that looks at one place, or anywhere, gets 50 %. The same is asked of the words that the
-model writes by itself. The attention for a word is given what was written before it, not the word;
-so the first noun of a text that is told can only be guessed at, and counts all the same.
+Halves (where ../shared/data/flickr8k is): two test pictures A and B are put into one, side by side
+or one above the other, and once more with their places exchanged. A word is A's if it names a thing
+of A's references and nothing of its kind is in B's.
+- written: when the model writes a word of A, is most of its attention on A's half?
+- both named: in captions that name things of both, does A's half get more for A's words than for
+  B's? Neither a place nor a picture that is looked at most can help here.
+- told: with a reference of A as the given text, is most of the attention for A's words on A's half,
+  over both orders? The attention for a word knows the words before it, not the word; so this asks
+  for more than looking where the next word is: the text has to lead the eye.
+A model that looks at one place, or anywhere, gets 50 % of each.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import sightline
+from benchmarks.things import own_words
 from sightline import search
 from sightline.data.manifest import Example, normalise_caption
 from sightline.data.published import flickr8k
@@ -48,40 +52,6 @@ STEPS = 41  # places of a box along each side of a picture
 
 Box = tuple[float, float, float, float]  # x, y, width, height as fractions
 Pixels = NDArray[np.uint8]
-
-# Things that Flickr8k's captions name, by kind: two pictures that share a kind cannot be told
-# apart by its words.
-KINDS = [
-    set(kind.split())
-    for kind in (
-        "man men guy boy boys woman women lady girl girls person people child children kid kids "
-        "baby toddler crowd group player players couple family friends skier snowboarder surfer "
-        "climber hiker biker cyclist skateboarder rider swimmer runner dancer team",
-        "dog dogs puppy puppies poodle greyhound greyhounds terrier animal animals",
-        "horse horses cow cows sheep goat",
-        "bird birds duck ducks seagull seagulls",
-        "water ocean lake sea river wave waves pool pond creek stream surf surfboard beach shore "
-        "splash fountain swimming boat canoe kayak raft",
-        "snow ski skis snowboard ice",
-        "grass field lawn meadow yard",
-        "tree trees forest woods log leaves branch branches",
-        "mountain mountains hill hills cliff rock rocks",
-        "sand beach desert dune dunes shore",
-        "bike bikes bicycle bicycles motorcycle motorbike dirtbike wheel",
-        "car cars truck bus van vehicle",
-        "ball balls football soccer basketball volleyball baseball tennis racket",
-        "skateboard ramp rail skates",
-        "building buildings house wall city street sidewalk road",
-        "camera cameras",
-        "swing slide playground trampoline",
-        "frisbee",
-        "fence gate",
-        "stairs steps staircase",
-        "bench chair couch table",
-        "guitar instrument drums microphone",
-        "stick sticks",
-    )
-]
 
 
 # ---- attention in a place ----------------------------------------------------------------------
@@ -219,40 +189,28 @@ def sign_p(wins: int, count: int) -> float:
 
 # ---- two pictures in one -----------------------------------------------------------------------
 
-HALVES: dict[str, tuple[Box, Box]] = {
-    "side by side": ((0, 0, 0.5, 1), (0.5, 0, 0.5, 1)),
-    "one above the other": ((0, 0, 1, 0.5), (0, 0.5, 1, 0.5)),
+# Where the first and the second picture are, by whether they are stacked
+HALVES: dict[bool, tuple[Box, Box]] = {
+    True: ((0, 0, 1, 0.5), (0, 0.5, 1, 0.5)),
+    False: ((0, 0, 0.5, 1), (0.5, 0, 0.5, 1)),
 }
 
 
-def compose(first: Pixels, second: Pixels, way: str) -> Pixels:
+def compose(first: Pixels, second: Pixels, stacked: bool) -> Pixels:
     """A square picture, the first whole in its left or upper half, the second in the other."""
-    size = (SIDE // 2, SIDE) if way == "side by side" else (SIDE, SIDE // 2)
+    size = (SIDE, SIDE // 2) if stacked else (SIDE // 2, SIDE)
     halves = [np.asarray(Image.fromarray(p).resize(size)) for p in (first, second)]
-    return np.concatenate(halves, axis=1 if way == "side by side" else 0)
-
-
-def own_words(mine: Sequence[str], others: Sequence[str]) -> set[str]:
-    """Words for things of which at least two of my captions tell, and none of the others'."""
-    told_here = [set(normalise_caption(text).split()) for text in mine]
-    told_there = {word for text in others for word in normalise_caption(text).split()}
-    return {
-        word
-        for kind in KINDS
-        if not told_there & {w for k in KINDS if k & kind for w in k}
-        and sum(bool(words & kind) for words in told_here) >= 2
-        for word in kind
-        if any(word in words for words in told_here)
-    }
+    return np.concatenate(halves, axis=0 if stacked else 1)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two pictures, the words that belong to one of them only, and a caption of each."""
+    """Two pictures of one shape, the words that are one's only, and a caption of each."""
 
     pictures: tuple[Pixels, Pixels]
     words: tuple[set[str], set[str]]
     captions: tuple[str, str]
+    stacked: bool  # wide pictures are, so that their proportions change little
 
 
 def draw_pairs(examples: Sequence[Example], count: int) -> Iterator[Pair]:
@@ -260,65 +218,76 @@ def draw_pairs(examples: Sequence[Example], count: int) -> Iterator[Pair]:
     rng = np.random.default_rng(SEED)
     found = 0
     while found < count:
-        pair = [examples[i] for i in rng.choice(len(examples), 2, replace=False)]
-        words = tuple(own_words(a.targets, b.targets) for a, b in (pair, pair[::-1]))
-        captions = [
-            [text for text in example.targets if mine & set(normalise_caption(text).split())]
-            for example, mine in zip(pair, words, strict=True)
-        ]
-        if not all(captions):
+        a, b = (examples[i] for i in rng.choice(len(examples), 2, replace=False))
+        words = own_words(a.targets, b.targets), own_words(b.targets, a.targets)
+        told_of = [_telling(a.targets, words[0]), _telling(b.targets, words[1])]
+        if not all(told_of) or a.media is None or b.media is None:
             continue
-        found += 1
-        first, second = (read_image(example.media) for example in pair if example.media)
-        chosen = tuple(str(texts[rng.integers(len(texts))]) for texts in captions)
-        yield Pair((first, second), words, chosen)  # type: ignore[arg-type]
+        first, second = read_image(a.media), read_image(b.media)
+        stacked = [picture.shape[1] > picture.shape[0] for picture in (first, second)]
+        if stacked[0] == stacked[1]:
+            found += 1
+            captions = [texts[int(rng.integers(len(texts)))] for texts in told_of]
+            yield Pair((first, second), words, (captions[0], captions[1]), stacked[0])
+
+
+def _telling(captions: Sequence[str], words: set[str]) -> list[str]:
+    """The captions with one of the words."""
+    return [text for text in captions if words & set(normalise_caption(text).split())]
 
 
 @dataclass(frozen=True)
 class HalfResult:
-    """A word of one of the pictures of a pair: how much of its attention was on its picture."""
+    """A word of one picture of a pair, and how much of its attention was on that picture."""
 
     pair: int
+    row: int  # of the caption in which it stands
+    mine: int  # 0 or 1: whose word it is
     word: str
-    share: float  # the mean over both orders where the word was told, of one where it was written
+    share: float
 
 
-def look_at_halves(
-    captioner: Captioner, pairs: Sequence[Pair], way: str
-) -> tuple[list[HalfResult], list[HalfResult]]:
-    """Of the words that were told, and of those that the model wrote by itself."""
-    orders = [
-        compose(*pictures, way)
+def both_orders(pairs: Sequence[Pair]) -> list[Pixels]:
+    """Each pair as one picture, then with its places exchanged: rows 2 n and 2 n + 1 are pair n."""
+    return [
+        compose(first, second, pair.stacked)
         for pair in pairs
-        for pictures in (pair.pictures, pair.pictures[::-1])
+        for first, second in (pair.pictures, pair.pictures[::-1])
     ]
-    vectors = encoded(captioner, orders)  # (2 pairs, M, D)
-    told_results = []
-    for mine in (0, 1):  # the picture is in half `mine` in the first order, then in the other
-        texts = [pair.captions[mine] for pair in pairs for _ in range(2)]
-        found = told(captioner, vectors, texts)
-        for number, pair in enumerate(pairs):
-            first, second = (maps_of(found[2 * number + order]) for order in (0, 1))
-            for (word, one), (_, other) in zip(first, second, strict=True):
-                if word in pair.words[mine]:
-                    share = inside(one, HALVES[way][mine]) + inside(other, HALVES[way][1 - mine])
-                    told_results.append(HalfResult(number, word, share / 2))
-    return told_results, _written(captioner, pairs, way, vectors)
 
 
-def _written(
-    captioner: Captioner, pairs: Sequence[Pair], way: str, vectors: NDArray[Any]
+def look_while_writing(
+    captioner: Captioner, pairs: Sequence[Pair], vectors: NDArray[Any]
 ) -> list[HalfResult]:
+    """Of the words that the model writes by itself about the pictures of `both_orders`."""
     layout = Layout.grid(*captioner.encoder.grid())
     rows = [str(row) for row in range(len(vectors))]
     found = captioner.describe_vectors(lambda ids: vectors[[int(i) for i in ids]], rows, layout)
     return [
-        HalfResult(row // 2, word, inside(weights, HALVES[way][mine ^ (row % 2)]))
+        HalfResult(row // 2, row, mine, word, inside(weights, halves[mine ^ (row % 2)]))
         for row, description in enumerate(found)
+        for halves in (HALVES[pairs[row // 2].stacked],)
         for word, weights in maps_of(description)
         for mine in (0, 1)
         if word in pairs[row // 2].words[mine]
     ]
+
+
+def look_while_told(
+    captioner: Captioner, pairs: Sequence[Pair], vectors: NDArray[Any]
+) -> list[HalfResult]:
+    """Of the words of a given caption; the mean over both orders, so that only following counts."""
+    results = []
+    for mine in (0, 1):
+        found = told(captioner, vectors, [pair.captions[mine] for pair in pairs for _ in (0, 1)])
+        for number, pair in enumerate(pairs):
+            halves = HALVES[pair.stacked]
+            first, second = (maps_of(found[2 * number + order]) for order in (0, 1))
+            for (word, one), (_, other) in zip(first, second, strict=True):
+                if word in pair.words[mine]:
+                    share = (inside(one, halves[mine]) + inside(other, halves[1 - mine])) / 2
+                    results.append(HalfResult(number, 2 * number, mine, word, share))
+    return results
 
 
 def right_side(results: Sequence[HalfResult]) -> tuple[float, float, float]:
@@ -336,6 +305,15 @@ def right_side(results: Sequence[HalfResult]) -> tuple[float, float, float]:
     resampled = right[drawn].sum(axis=1) / count[drawn].sum(axis=1)
     low, high = np.percentile(resampled, [2.5, 97.5])
     return float(right.sum() / count.sum()), float(low), float(high)
+
+
+def both_named(results: Sequence[HalfResult]) -> list[float]:
+    """Per caption with words of both: how much more the first's half gets for its own words."""
+    captions: dict[int, tuple[list[float], list[float]]] = {}
+    for result in results:
+        captions.setdefault(result.row, ([], []))[result.mine].append(result.share)
+    # the share of the first's half, for a word of the second, is what its own half leaves
+    return [float(np.mean(a) - (1 - np.mean(b))) for a, b in captions.values() if a and b]
 
 
 # ---- the report --------------------------------------------------------------------------------
@@ -364,19 +342,26 @@ def report_boxes(captioner: Captioner) -> None:
 
 
 def report_halves(captioner: Captioner, folder: Path) -> None:
-    examples = [e for e in flickr8k(folder).examples if e.split == "test" and e.media]
+    examples = [example for example in flickr8k(folder).examples if example.split == "test"]
     pairs = list(draw_pairs(examples, PAIRS))
-    for way in HALVES:
-        for name, results in zip(
-            ("told", "written"), look_at_halves(captioner, pairs, way), strict=True
-        ):
-            share, low, high = right_side(results)
-            mass = np.mean([result.share for result in results])
-            print(
-                f"{way}, words {name}: {share:.1%} on the right half "
-                f"(95 % interval {low:.1%} to {high:.1%}; chance 50 %), "
-                f"mean attention there {mass:.1%}, {len(results)} words"
-            )
+    vectors = encoded(captioner, both_orders(pairs))
+    written = look_while_writing(captioner, pairs, vectors)
+    for name, results in (
+        ("written", written),
+        ("told", look_while_told(captioner, pairs, vectors)),
+    ):
+        share, low, high = right_side(results)
+        mass = np.mean([result.share for result in results])
+        print(
+            f"{name + ':':11} {share:.1%} of {len(results)} words look at the right half "
+            f"(95 % interval {low:.1%} to {high:.1%}; mean attention there {mass:.1%})"
+        )
+    differences = both_named(written)
+    wins, count = sum(value > 0 for value in differences), len(differences)
+    print(
+        f"both named: {wins} of {count} captions look at each when they name it "
+        f"(sign test p = {sign_p(wins, count):.2g})"
+    )
 
 
 def main() -> None:
@@ -389,7 +374,9 @@ def main() -> None:
     report_boxes(captioner)
     folder = Path(os.environ.get("SIGHTLINE_DATA", BESIDE)) / "flickr8k"
     if folder.is_dir():
-        print(f"\n{PAIRS} pairs of Flickr8k test pictures, two in one and exchanged")
+        print(
+            f"\n{PAIRS} pairs of Flickr8k test pictures, two in one, and exchanged; chance is 50 %"
+        )
         report_halves(captioner, folder)
     else:
         print(f"\nno pictures at {folder} (set SIGHTLINE_DATA): the halves are left out")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import itertools
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from sightline.tasks.caption import CaptionRecipe
 from sightline.tasks.captioner import Captioner
 from sightline.vocab import BEGIN, END, SPECIALS, Vocabulary
 
-PATH = Path(__file__).parents[1] / "benchmarks" / "attention_places.py"
+ROOT = Path(__file__).parents[1]
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 VOCAB = Vocabulary("word", (*SPECIALS, "a", "red", "blue", "dog", "bike"))
 GRID = 4
@@ -30,14 +29,9 @@ GRID = 4
 
 @pytest.fixture(scope="module")
 def places() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("attention_places", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["attention_places"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["attention_places"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT)
+        yield importlib.import_module("benchmarks.attention_places")
 
 
 class Colours:
@@ -94,24 +88,36 @@ def plain(colour: tuple[int, int, int]) -> NDArray[np.uint8]:
     return np.full((30, 40, 3), colour, np.uint8)
 
 
-@pytest.mark.parametrize("way", ["side by side", "one above the other"])
+@pytest.mark.parametrize("stacked", [False, True])
 @pytest.mark.parametrize(
-    ("looks_at", "right"),
-    [("that colour", 1.0), ("the other colour", 0.0), ("the first cell", 0.5)],
+    ("looks_at", "told", "written"),
+    # by itself it writes of the half that has the first cell, wherever it looks
+    [("that colour", 1.0, 1.0), ("the other colour", 0.0, 0.0), ("the first cell", 0.5, 1.0)],
 )
 def test_halves_tell_a_model_that_looks_right_from_others(
-    places: ModuleType, way: str, looks_at: str, right: float
+    places: ModuleType, stacked: bool, looks_at: str, told: float, written: float
 ) -> None:
-    words = ({"dog"}, {"bike"})
-    captions = ("a red dog", "a blue bike")
-    pairs = [places.Pair((plain(RED), plain(BLUE)), words, captions)] * 3
-    told, written = places.look_at_halves(painter(looks_at), pairs, way)
-    assert {result.word for result in told} == {"dog", "bike"}
-    assert len(told) == 6
-    assert places.right_side(told)[0] == right
-    # by itself it writes of the first half, in which it always starts
-    assert len(written) == 6
-    assert places.right_side(written)[0] == (right or 0.0 if looks_at != "the first cell" else 1.0)
+    words, captions = ({"dog"}, {"bike"}), ("a red dog", "a blue bike")
+    pairs = [places.Pair((plain(RED), plain(BLUE)), words, captions, stacked)] * 3
+    captioner = painter(looks_at)
+    vectors = places.encoded(captioner, places.both_orders(pairs))
+    of_told = places.look_while_told(captioner, pairs, vectors)
+    of_written = places.look_while_writing(captioner, pairs, vectors)
+    for results, right in ((of_told, told), (of_written, written)):
+        assert sorted(result.word for result in results) == ["bike"] * 3 + ["dog"] * 3
+        assert places.right_side(results) == (right, right, right)
+
+
+def test_naming_both_cancels_a_place_that_is_always_looked_at(places: ModuleType) -> None:
+    def caption(row: int, first: float, second: float) -> list[Any]:
+        return [
+            places.HalfResult(row // 2, row, 0, "dog", first),
+            places.HalfResult(row // 2, row, 1, "bike", second),
+        ]
+
+    results = [*caption(0, 0.9, 0.1), *caption(1, 0.6, 0.5), places.HalfResult(1, 2, 0, "dog", 1.0)]
+    # always the first's half; a little more for its own word; and one that names only one
+    assert places.both_named(results) == pytest.approx([0.0, 0.1])
 
 
 def test_a_word_belongs_to_a_picture_if_its_kind_is_not_in_the_other(places: ModuleType) -> None:
