@@ -284,6 +284,8 @@ def test_a_prefix_of_unknown_words_is_explained(page):
     page.wait_for_selector("#message:not([hidden])")
     assert "zebra" in page.locator("#message").inner_text()
     assert words(page) == before
+    upload(page, TWO)  # it does not stand in the way of the next picture
+    assert not page.locator("#message").is_visible()
 
 
 # ---------------------------------------------------------------- translation
@@ -360,6 +362,11 @@ def test_everything_can_be_done_with_the_keyboard(page, captioner):
     with page.expect_response("**/v1/describe"):
         page.keyboard.press("Enter")
     assert described(page)[:2] == ["there", "is"]
+    assert page.evaluate("document.activeElement.id") == "prefix"
+    tab_to(page, "#compare")
+    page.keyboard.press("Space")
+    page.wait_for_selector(".look:nth-child(2)[aria-busy=false] .caption .word")
+    assert page.evaluate("document.activeElement.id") == "compare"
 
     page.locator("#main").focus()
     page.keyboard.press("Shift+Tab")
@@ -391,27 +398,33 @@ def test_it_fits_a_phone_and_a_finger_can_point(open_page, scheme):
     assert widths == [360, 360]
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (min(map(int, re.findall(r"\d+", paper))) > 200) == (scheme == "light")
-    page.locator(".caption .word").nth(1).tap()
-    assert light(page).max() == 1
-
     page.locator(".point").tap()
-    frame = page.locator(".frame").bounding_box()
-    touch = page.context.new_cdp_session(page)
-
-    def send(kind, *places):
-        points = [
-            {"x": frame["x"] + x * frame["width"], "y": frame["y"] + y * frame["height"]}
-            for x, y in places
-        ]
-        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-
-    send("touchStart", (0.05, 0.05))
-    send("touchMove", (0.3, 0.6))
-    send("touchMove", (0.48, 0.95))
-    with page.expect_response("**/v1/describe"):
-        send("touchEnd")
-    described(page)
+    draw_with_a_finger(page, [(0.05, 0.05), (0.3, 0.6), (0.48, 0.95)])
     assert page.locator(".box").is_visible()
+    page.locator(".point").tap()
+
+    page.locator(".caption .word").nth(1).tap()
+    lit = light(page)
+    assert share_inside(lit, LEFT) > 0.75
+    row, column = np.unravel_index(lit.argmax(), lit.shape)
+    frame = page.locator(".frame").bounding_box()
+    x, y = (column + 0.5) / lit.shape[1], (row + 0.5) / lit.shape[0]
+    page.locator(".frame").tap(position={"x": x * frame["width"], "y": y * frame["height"]})
+    assert words(page)[1] in page.locator(".hint").inner_text().split(" · ")
+    page.locator(".caption .word").first.tap()
+    assert not page.locator(".hint").is_visible()
+
+
+def draw_with_a_finger(page, places):
+    frame = page.locator(".frame").bounding_box()
+    session = page.context.new_cdp_session(page)
+    kinds = ["touchStart"] + ["touchMove"] * (len(places) - 1)
+    for kind, (x, y) in zip(kinds, places, strict=True):
+        point = {"x": frame["x"] + x * frame["width"], "y": frame["y"] + y * frame["height"]}
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [point]})
+    with page.expect_response("**/v1/describe"):
+        session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    described(page)
 
 
 # ---------------------------------------------------------------- what can be kept

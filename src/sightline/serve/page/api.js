@@ -91,10 +91,14 @@ async function troubleOf(answer) {
 /** The last event's answer; a server that does not stream answers with it at once. */
 async function follow(answer, onStep) {
   if (!answer.headers.get('Content-Type')?.startsWith('text/event-stream')) return answer.json();
-  for await (const { event, data } of events(answer.body)) {
-    if (event === 'step') onStep(data);
-    if (event === 'done') return data;
-    if (event === 'error') throw new Trouble(data.error?.code, 0, data.error?.message);
+  try {
+    for await (const { event, data } of events(answer.body)) {
+      if (event === 'step') onStep(data);
+      if (event === 'done') return data;
+      if (event === 'error') throw new Trouble(data.error?.code, 0, data.error?.message);
+    }
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error; // which a connection that breaks is
   }
   throw new Trouble('offline', 0);
 }

@@ -16,7 +16,10 @@ export class Caption {
   write(tokens, given = 0) {
     let same = 0;
     while (same < this.words.length && this.words[same].dataset.token === tokens[same]) same++;
-    for (const word of this.words.splice(same)) word.remove();
+    for (const word of this.words.splice(same)) {
+      word.nextSibling.remove(); // the blank after it
+      word.remove();
+    }
     for (const token of tokens.slice(same)) this.add(token);
     this.words.forEach((word, i) => {
       word.classList.toggle('given', i < given);

@@ -108,7 +108,9 @@ export class Frame {
       if (box && isBox(box)) this.onBox(box);
     });
     element.addEventListener('pointercancel', () => (start = null));
-    element.addEventListener('pointerleave', () => start || this.onPlace(null));
+    element.addEventListener('pointerleave', (event) => {
+      if (!start && event.pointerType !== 'touch') this.onPlace(null); // a tap stays
+    });
     element.addEventListener('dragstart', (event) => event.preventDefault());
     element.addEventListener('keydown', (event) => this.onKey(event));
     element.addEventListener('blur', () => {

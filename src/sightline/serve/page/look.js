@@ -28,6 +28,7 @@ export class Look {
       this.frame.setPointing(pointing);
       this.element.classList.toggle('pointing', pointing);
     });
+    this.find('.caption').addEventListener('pointerdown', () => this.showPlace(null));
     for (const button of this.element.querySelectorAll('.save button'))
       button.addEventListener('click', () => this.save(button));
     for (const part of [this.find('.caption'), this.find('.frame')])

@@ -55,8 +55,17 @@ function listLooks() {
     kind.textContent = `${model.attention === 'hard' ? 'Hard' : 'Soft'} attention · ${model.name}`;
   });
   element('compare-label').hidden = !other;
-  if (state.compare) element('looks').after(element('controls'));
-  else looks[0].find('.others').before(element('controls'));
+  placeControls();
+}
+
+/** The controls stand beside one picture, but under two. */
+function placeControls() {
+  const controls = element('controls');
+  const before = state.compare ? element('search') : looks[0].find('.others');
+  if (controls.nextElementSibling === before) return;
+  const focused = document.activeElement; // which an element that moves would lose
+  before.before(controls);
+  focused.focus();
 }
 
 /** A model of the other kind of attention, if there is one. */
@@ -154,6 +163,7 @@ async function runLook(look, isNew, signal) {
   } catch (error) {
     if (signal.aborted) return;
     onTrouble(error);
+    state.prefix = look.prefix ?? ''; // if the words were the trouble, they are not tried again
     if (!look.answer) giveUp();
   } finally {
     if (!signal.aborted) look.end();

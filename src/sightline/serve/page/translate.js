@@ -6,6 +6,7 @@ import { asJson, download } from './save.js';
 import { Tree } from './tree.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
+const MOST = 6; // sentences of the beam that are listed
 const WEAKEST = 0.05; // links surer than this are drawn
 
 export class Translation {
@@ -56,7 +57,8 @@ export class Translation {
       this.tree.grow(step);
     }, signal);
     const beam = this.beam(this.model.value);
-    const body = JSON.stringify({ text, model: this.model.value, beam, n_best: beam, stream: true });
+    const n_best = Math.min(beam, MOST);
+    const body = JSON.stringify({ text, model: this.model.value, beam, n_best, stream: true });
     try {
       const answer = await describe('v1/translate', () => body, {
         signal,
