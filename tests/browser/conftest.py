@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
 from rich.console import Console
@@ -16,13 +17,17 @@ def no_browser(reason):
 
 
 @pytest.fixture(scope="session")
-def browser():
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
+def a_browser_is_there():
+    if find_spec("playwright") is None:
         no_browser("playwright is not installed (pip install -e '.[dev]')")
     if chromium() is None:
         no_browser("there is no chromium (.ci/browser installs it)")
+
+
+@pytest.fixture(scope="module")  # its event loop would be in the way of other tests' own
+def browser(a_browser_is_there):
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         yield browser
@@ -30,7 +35,7 @@ def browser():
 
 
 @pytest.fixture(scope="session")
-def models(browser, shapes, tmp_path_factory):
+def models(a_browser_is_there, shapes, tmp_path_factory):
     """Folders of a soft and a hard captioner of shapes, and of a translator of a toy language."""
     from sightline.tasks.caption import CaptionTask
     from sightline.training.loop import train
@@ -50,6 +55,14 @@ def models(browser, shapes, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def captioner(models):
+    """The soft captioner in Python: what the page should show."""
+    import sightline
+
+    return sightline.load(models["shapes"])
+
+
+@pytest.fixture(scope="session")
 def server(models, cli_environment, tmp_path_factory):
     """The address of `sightline serve` with the small models."""
     log = tmp_path_factory.mktemp("serve") / "log"
@@ -58,7 +71,7 @@ def server(models, cli_environment, tmp_path_factory):
 
 
 @pytest.fixture
-def open_page(browser, server):
+def open_page(server, browser):
     """`open_page(**context options)`: the page, which may neither complain nor ask elsewhere."""
     contexts, complaints = [], []
 
