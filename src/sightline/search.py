@@ -251,7 +251,8 @@ def beam(stepper: Stepper, inputs: Any, options: BeamOptions) -> Iterator[Snapsh
         ahead = ahead.best(k) if G > 1 else ahead  # a single group's are in order
         partial = partial.where(stuck, ahead) if stuck.any() else ahead
 
-        # The most that a live hypothesis can still reach: no more losses, and the full length.
+        # The most that a live hypothesis can still reach: no more losses, and the full length. A
+        # model that is sure of all that follows does reach it: no tighter bound would be exact.
         hope = scores.max(axis=2) / options.max_length**options.length_penalty  # (A, G)
         enough = finished.score[..., min(options.n_best, k) - 1] >= hope
         over = enough.all(axis=1) | (step == options.max_length)  # (A,)
