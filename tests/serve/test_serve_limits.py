@@ -399,6 +399,7 @@ def test_mutated_pictures_are_described_or_refused(server):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_two_thousand_mutated_pictures(server):
     assert set(bombard(server, 2000, seed=2)) <= {200, 400, 413, 415}
 

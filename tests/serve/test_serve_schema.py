@@ -25,6 +25,7 @@ def test_the_description_has_both_bodies_the_errors_and_examples(server):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.filterwarnings("ignore")
 def test_schemathesis_finds_no_server_error(server):
     schemathesis = pytest.importorskip("schemathesis")
@@ -33,7 +34,10 @@ def test_schemathesis_finds_no_server_error(server):
 
     schema = schemathesis.openapi.from_url(server.url + "/openapi.json")
     for operation in (result.ok() for result in schema.get_all_operations()):
-        for mode in schemathesis.GenerationMode:
+        modes = list(schemathesis.GenerationMode)
+        if operation.method.lower() == "get":  # it takes nothing that could be wrong
+            modes = [schemathesis.GenerationMode.POSITIVE]
+        for mode in modes:
 
             @given(case=operation.as_strategy(generation_mode=mode))
             @settings(
@@ -56,9 +60,5 @@ def test_schemathesis_finds_no_server_error(server):
                     ],
                 )
 
-            try:
-                run()
-            except schemathesis.errors.SchemathesisError as error:
-                if "negative" not in str(error).lower():  # nothing to get wrong in a plain GET
-                    raise
+            run()
     assert "\nsightline_failures_total " not in server.client.get("/metrics").text

@@ -31,6 +31,14 @@ _STREAM = (
     "The answer; with `stream` server-sent events instead: `step` after each step of the search, "
     "then `done` with the answer, or `error`."
 )
+_EVENT: dict[str, Any] = {  # of each event
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["step", "done", "error"]},
+        "data": {"type": "string", "description": "JSON."},
+    },
+    "required": ["event", "data"],
+}
 _CAPTION = {
     "request_id": "5f0c1de2a3b4c5d6",
     "model": "flickr8k",
@@ -72,7 +80,7 @@ def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
 def _answered(model: Any, example: Any, text: str = _STREAM) -> dict[str, Any]:
     content = {"application/json": {"example": example}}
     if text is _STREAM:
-        content["text/event-stream"] = {"schema": {"type": "string"}}
+        content["text/event-stream"] = {"schema": _EVENT}
     return {"model": model, "description": text, "content": content}
 
 
