@@ -89,6 +89,27 @@ def test_those_that_wait_are_answered_together_and_others_not():
         assert texts[3] == "1 at once"
 
 
+def test_a_slow_model_has_fewer_places():
+    """Not more than can be answered in half of their time."""
+    model, models = held()
+    with running(models, Limits(time_limit=8.0, **QUICK)) as server:
+        assert server.service.batcher.places == 20  # until it is known: 0.2 s each
+        threads, results = occupied(server, 1)
+        time.sleep(1.6)
+        model.go.set()
+        threads[0].join(20)
+        assert results[0].status_code == 200
+        wait_for(lambda: server.service.batcher.places <= 6)
+        model.go.clear()
+        places = server.service.batcher.places
+        threads, results = occupied(server, places)
+        assert code(post(server.client)) == "busy"
+        model.go.set()
+        for thread in threads:
+            thread.join(20)
+        assert [response.status_code for response in results] == [200] * places
+
+
 @pytest.mark.parametrize("stream", ["false", "true"])
 def test_a_client_that_leaves_frees_its_place(stream):
     model, models = held()

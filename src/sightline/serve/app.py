@@ -49,6 +49,7 @@ class Service:
         self.batcher = Batcher(
             max_queue=self.limits.max_queue,
             max_batch=self.limits.max_batch,
+            time_limit=self.limits.time_limit,
             observe=self.metrics.batch,
             failed=lambda error: self.guard.failed(error),
         )

@@ -67,11 +67,13 @@ class Batcher:
         *,
         max_queue: int,
         max_batch: int,
+        time_limit: float,
         observe: Callable[[str, int, float], None] = lambda model, size, seconds: None,
         failed: Callable[[Exception], None] = lambda error: None,
     ) -> None:
         self.max_queue = max_queue
         self.max_batch = max_batch
+        self.time_limit = time_limit
         self._observe = observe
         self._failed = failed
         self._taken = 0
@@ -94,17 +96,23 @@ class Batcher:
     def waiting(self) -> int:
         return len(self._waiting)
 
+    @property
+    def places(self) -> int:
+        """As many as asked for, or as can be answered in half of their time on a slow machine:
+        work on requests that come too late for their answers would be work for nobody."""
+        return max(1, min(self.max_queue, int(0.5 * self.time_limit / self._seconds)))
+
     def retry_after(self) -> int:
         """Whole seconds until about half of the places will be free."""
         return int(min(60, max(1, self._seconds * self._taken / 2)))
 
     def check_room(self) -> None:
         """Refuse early what would be refused later, before its body is read."""
-        if self.refuse or self._taken >= self.max_queue:
+        if self.refuse or self._taken >= self.places:
             raise busy(self.retry_after(), close=True)
 
     def take_place(self) -> Place:
-        if self.refuse or self._taken >= self.max_queue:
+        if self.refuse or self._taken >= self.places:
             raise busy(self.retry_after())
         self._taken += 1
         return Place(self)
@@ -142,7 +150,7 @@ class Batcher:
             began = time.monotonic()
             self._run(batch)
             seconds = time.monotonic() - began
-            self._seconds += 0.1 * (seconds / len(batch) - self._seconds)
+            self._seconds += 0.3 * (seconds / len(batch) - self._seconds)
             self._observe(batch[0].model.name, len(batch), seconds)
 
     def _next_batch(self) -> list[Job]:
@@ -158,7 +166,9 @@ class Batcher:
             first = self._waiting[0]
             key = (first.model, first.settings)
             alike = [job for job in self._waiting if (job.model, job.settings) == key]
-            batch = alike[: self.max_batch]
+            left = first.deadline - time.monotonic()
+            in_time = max(1, int(0.5 * left / self._seconds))  # or none of them would be
+            batch = alike[: min(self.max_batch, in_time)]
             for job in batch:
                 self._waiting.remove(job)
             return batch
