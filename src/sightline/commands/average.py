@@ -1,4 +1,4 @@
-"""`sightline average`: the mean of a run's newest checkpoints, as one model."""
+"""`sightline average`: the mean of several models' weights, as one model."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,16 +7,22 @@ import typer
 
 
 def average(
-    run: Annotated[Path, typer.Argument(help="A run's folder.")],
+    models: Annotated[list[Path], typer.Argument(help="A run's folder; or several models.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The model's folder to write.")],
-    newest: Annotated[int, typer.Option(min=1, help="How many checkpoints.")] = 5,
+    newest: Annotated[int, typer.Option(min=1, help="Of one run: how many checkpoints.")] = 5,
 ) -> None:
-    """Average the weights of a run's newest checkpoints (training.keep says how many there are)."""
+    """Average the weights of a run's newest checkpoints (training.keep says how many there are), or
+    of several models that were trained on from the same one.
+    """
     from sightline.errors import UserError
+    from sightline.zoo import find
 
     try:
-        from sightline.training.merging import average_checkpoints
+        from sightline.training.merging import average_checkpoints, average_models
     except ModuleNotFoundError as error:
         raise UserError(f"averaging needs {error.name}: pip install 'sightline[train]'") from None
-    taken = average_checkpoints(run, out, newest)
-    typer.echo(f"{out}: the mean of {', '.join(path.name for path in taken)}")
+    if len(models) == 1:
+        taken = average_checkpoints(models[0], out, newest)
+    else:
+        taken = average_models([find(model) for model in models], out)
+    typer.echo(f"{out}: the mean of {', '.join(str(path) for path in taken)}")

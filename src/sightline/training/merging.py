@@ -1,8 +1,12 @@
-"""The mean of several checkpoints of one run, as a model folder of its own."""
+"""The mean of several models' weights, as a model folder of its own.
+
+For the checkpoints of one run, or for models that were trained on from the same one.
+"""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -10,17 +14,24 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from sightline.errors import CheckpointError
-from sightline.training.checkpoint import OPTIMISER, TRAINING, WEIGHTS, load_tensors
+from sightline.training.checkpoint import OPTIMISER, TRAINING, VOCAB, WEIGHTS, load_tensors
 
 
 def average_checkpoints(run: Path | str, out: Path | str, newest: int = 5) -> list[Path]:
     """Write the mean weights of a run's newest checkpoints to `out`; gives those it took."""
-    run, out = Path(run), Path(out)
-    found = sorted(run.glob("checkpoints/step-*"))[-newest:]
+    found = sorted(Path(run).glob("checkpoints/step-*"))[-newest:]
     if not found:
         raise CheckpointError(f"{run} holds no checkpoints; give the folder of a run")
+    return average_models(found, out)
+
+
+def average_models(folders: Sequence[Path], out: Path | str) -> list[Path]:
+    """Write the mean weights of models to `out`, all else as the last has it; gives them back."""
+    found, out = list(folders), Path(out)
     if out.exists():
         raise CheckpointError(f"{out} is already there; name another folder")
+    if len({(folder / VOCAB).read_bytes() for folder in found if (folder / VOCAB).is_file()}) > 1:
+        raise CheckpointError(f"{found[0]} and the others have different vocabularies")
     total: dict[str, Tensor] = {}
     for folder in found:
         tensors = load_tensors(folder / WEIGHTS)
