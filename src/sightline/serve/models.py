@@ -184,6 +184,7 @@ class Models:
                 "task": model.task,
                 "description": model.model.recipe.description,
                 "attention": _attention(model.model.recipe.model.attention),
+                "beam": model.model.recipe.search.beam,
                 "default": defaults[model.task] == model.name,
             }
             for model in self

@@ -130,6 +130,7 @@ class ModelAnswer(BaseModel):
     task: str
     description: str
     attention: str
+    beam: int = Field(description="Used where a request names none.")
     default: bool
 
 
