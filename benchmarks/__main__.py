@@ -4,7 +4,7 @@ import runpy
 
 BENCHMARKS = [
     *("startup", "lstm", "training_step", "sampled_softmax", "runtime", "translation_speed"),
-    *("metrics", "human_judgements"),
+    *("attention_places", "metrics", "human_judgements"),
 ]
 
 for name in BENCHMARKS:

@@ -3,11 +3,14 @@
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from sightline.samples import samples
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
@@ -44,6 +47,10 @@ def folder(tmp_path_factory):
     ]
     references = {"images": [{"id": i} for i in range(3)], "annotations": annotations}
     (here / "references.json").write_text(json.dumps(references))
+    (here / "photos").mkdir()
+    for photo in samples()[:2]:
+        shutil.copy(photo.path, here / "photos" / photo.name)
+    shutil.copy(samples()[0].path, here / "photo.jpg")
     return here
 
 
@@ -65,7 +72,9 @@ def test_commands_run(folder, command):
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    if "--json" in words:
+    if words[0] == "describe" and "--json" in words:
+        assert all(json.loads(line)["text"] for line in run.stdout.splitlines())
+    elif "--json" in words:
         assert set(json.loads(run.stdout)) >= {"corpus", "signatures", "intervals"}
 
 

@@ -1,8 +1,8 @@
-"""`make demo`: the best thing that works so far, shown with what ships.
+"""`make demo`: what ships, shown.
 
-The captioner that ships, where there is one, describes the photos that ship and shows where it
-looked for each word. A character language model writes in the manner of the plays that it read; a
-picture shows how surprised it was by each character of a verse that it had never seen.
+The captioner describes the sample photos and shows where it looked for each word. A character
+language model writes in the manner of the plays that it read; a picture shows how surprised it was
+by each character of a verse that it had never seen.
 """
 
 from __future__ import annotations
@@ -30,12 +30,8 @@ VERSE = (
 
 
 def main() -> None:
-    from sightline.zoo import names
-
-    described = CAPTIONER in names()
-    if described:
-        describe_photos(CAPTIONER)
-    write_verses((0.7,) if described else (0.3, 0.7, 1.1))
+    describe_photos(CAPTIONER)
+    write_verses()
     typer.echo("\nNext: `sightline --help`, README.md, docs/")
 
 
@@ -88,7 +84,7 @@ def _write_page(
     write_report(OUT / "photos.html", items, title=title, metrics={"corpus": {}}, image_spec=spec)
 
 
-def write_verses(temperatures: tuple[float, ...]) -> None:
+def write_verses() -> None:
     """A language model's writing, and how surprised it was by it and by a sonnet."""
     import sightline
     from sightline.commands import one_thread
@@ -97,13 +93,11 @@ def write_verses(temperatures: tuple[float, ...]) -> None:
     typer.echo(f"Loading the language model `{LANGUAGE_MODEL}` that ships with Sightline …")
     model = sightline.load(LANGUAGE_MODEL)
     one_thread()
-    for temperature in temperatures:
-        typer.echo(f"\n── temperature {temperature} " + "─" * 50)
-        began, count = time.perf_counter(), 0
-        for piece in model.stream("ROMEO:\n", length=240, temperature=temperature, seed=1):
-            typer.echo(piece, nl=False)
-            count += len(piece)
-        typer.echo(f"\n   ({count / (time.perf_counter() - began):,.0f} characters a second)")
+    began, count = time.perf_counter(), 0
+    for piece in model.stream("ROMEO:\n", length=240, temperature=0.7, seed=1):
+        typer.echo(piece, nl=False)
+        count += len(piece)
+    typer.echo(f"\n   ({count / (time.perf_counter() - began):,.0f} characters a second)")
 
     drawn = model.sample("JULIET:\n", length=500, temperature=0.8, seed=3)[0]
     draw_surprise(drawn, OUT / "written.png")

@@ -145,6 +145,7 @@ def test_it_fits_a_phone_and_a_finger_can_point(open_page, scheme):
     frame = page.locator(".frame").bounding_box()
     x, y = (column + 0.5) / lit.shape[1], (row + 0.5) / lit.shape[0]
     page.locator(".frame").tap(position={"x": x * frame["width"], "y": y * frame["height"]})
+    page.wait_for_function("document.querySelector('.hint').innerText")
     assert words(page)[1] in page.locator(".hint").inner_text().split(" · ")
     page.locator(".caption .word").first.tap()
     assert not page.locator(".hint").is_visible()

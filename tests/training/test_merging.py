@@ -6,8 +6,8 @@ from safetensors.numpy import load_file, save_file
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
-from sightline.errors import CheckpointError  # noqa: E402
-from sightline.training.merging import average_models  # noqa: E402
+from sightline.errors import CheckpointError
+from sightline.training.merging import average_models
 
 
 def model(folder, seed, vocab="{}", size=3):
