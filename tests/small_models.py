@@ -45,7 +45,7 @@ def save_captioner(folder):
         model=SMALL,
         search=SearchConfig(beam=3, max_length=8),
     )
-    return save(folder, recipe, caption.build_model(recipe, WORDS, "random"), vocab=WORDS)
+    return save(folder, recipe, caption.build_model(recipe, WORDS, published=False), vocab=WORDS)
 
 
 def save_translator(folder):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.search_tree import Trace, Verdict
+from sightline.search_tree import Trace, Verdict, in_all
 from sightline.steppers import SearchError
 
 
@@ -99,15 +99,6 @@ def extend(
     if G == 1:
         return Found(*(getattr(groups[0], f)[:, None] for f in fields))
     return Found(*(np.stack([getattr(group, f) for group in groups], axis=1) for f in fields))
-
-
-def in_all(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Places within rows of `size`, (…, n), as places within all of them.
-
-    `take` with these does what np.take_along_axis does, which is slow to begin.
-    """
-    rows = np.arange(0, order.size // order.shape[-1] * size, size) if order.size else order
-    return order + rows.reshape(*order.shape[:-1], 1)
 
 
 def best(

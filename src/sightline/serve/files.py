@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import mimetypes
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +12,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sightline.samples import FOLDER, samples
 from sightline.serve.limits import Refusal
 
 PAGE = Path(__file__).parent / "page"
-SAMPLES = Path(__file__).parents[1] / "samples"
 
 _TYPES = {
     ".js": "text/javascript",
@@ -59,21 +58,16 @@ def respond(files: Mapping[str, File], name: str, request: Request) -> Response:
     return Response(file.content, media_type=file.kind, headers=headers)
 
 
-def read_samples(folder: Path = SAMPLES) -> tuple[list[dict[str, Any]], dict[str, File]]:
-    """The sample pictures as /v1/samples tells of them, and their files; none if none ship."""
-    try:
-        listed = json.loads((folder / "samples.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return [], {}
-    files = read_files(folder)
-    samples = [
+def read_samples() -> tuple[list[dict[str, Any]], dict[str, File]]:
+    """The sample pictures as /v1/samples tells of them, and their files."""
+    files = read_files(FOLDER)
+    listed = [
         {
-            "name": sample["name"],
-            "url": f"/samples/{sample['name']}",
-            "alt": sample["alt"],
-            "credit": sample["credit"],
+            "name": sample.name,
+            "url": f"/samples/{sample.name}",
+            "alt": sample.alt,
+            "credit": sample.credit,
         }
-        for sample in listed
-        if sample["name"] in files
+        for sample in samples()
     ]
-    return samples, {sample["name"]: files[sample["name"]] for sample in samples}
+    return listed, {sample["name"]: files[sample["name"]] for sample in listed}

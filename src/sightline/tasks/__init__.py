@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -27,7 +26,7 @@ class TaskNames(NamedTuple):
     loader: str  # a checkpoint's folder and its recipe → what `sightline.load` gives
 
     def find(self, part: str) -> Any:
-        return attrgetter(part)(importlib.import_module(self.module))
+        return getattr(importlib.import_module(self.module), part)
 
 
 TASKS = {

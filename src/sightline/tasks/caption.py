@@ -132,7 +132,7 @@ class CaptionTask:
         return list(together.items())
 
     def build_model(self) -> EncoderDecoder:
-        return build_model(self.recipe, self.vocab, self.recipe.encoder.weights)
+        return build_model(self.recipe, self.vocab)
 
     def epoch(self, number: int) -> CaptionEpoch:
         draw = getattr(batching, self.recipe.batching.kind)
@@ -251,11 +251,11 @@ class CachedPictures:
     ) -> None:
         from sightline.data.features import extract_features
 
-        encoder = build_picture_encoder(recipe)
-        self.layout = Layout.grid(*encoder.grid())
-        if encoder.learning == "upper":
+        self.layout = Layout.grid(*build_picture_encoder(recipe, published=False).grid())
+        if recipe.encoder.learning == "upper":
             below = replace(recipe.encoder, stride=16, learning="frozen")
-            encoder = build_picture_encoder(replace(recipe, encoder=below))
+            recipe = replace(recipe, encoder=below)
+        encoder = build_picture_encoder(recipe)
         self.caches = [extract_features(pictures, encoder, recipe.features)]
         self.key = self.caches[0].key
         if recipe.encoder.mirror:
@@ -274,7 +274,7 @@ class PicturesFromFiles:
     """Pixels, read anew each time: the whole encoder learns."""
 
     def __init__(self, recipe: CaptionRecipe, pictures: Mapping[str, Path]) -> None:
-        encoder = build_picture_encoder(recipe)
+        encoder = build_picture_encoder(recipe, published=False)  # only to know its input
         self.layout = Layout.grid(*encoder.grid())
         self.spec = encoder.spec
         self.files = dict(pictures)
@@ -298,24 +298,24 @@ def open_pictures(
     return PicturesFromFiles(recipe, files)
 
 
-def build_picture_encoder(recipe: CaptionRecipe, weights: str | None = None) -> ImageEncoder:
-    """The recipe's encoder, with published weights; "random" leaves them to be loaded."""
+def build_picture_encoder(recipe: CaptionRecipe, published: bool = True) -> ImageEncoder:
+    """The recipe's encoder, with its published weights or with random ones."""
     from sightline.nn.image_encoders import build_encoder
 
     options = {k: v for k, v in vars(recipe.encoder).items() if k != "mirror"}
-    if weights == "random" or recipe.encoder.learning == "scratch":
+    if not published or recipe.encoder.learning == "scratch":
         options["weights"] = None
     return build_encoder(**options)
 
 
-def build_model(recipe: CaptionRecipe, vocab: Vocabulary, weights: str) -> EncoderDecoder:
+def build_model(recipe: CaptionRecipe, vocab: Vocabulary, published: bool = True) -> EncoderDecoder:
     """The model that is trained; a frozen picture encoder is not part of it."""
     from sightline.nn.decoder import Decoder
     from sightline.nn.encoders import FeatureEncoder, LearnedEncoder
     from sightline.nn.model import EncoderDecoder
 
-    encoder = build_picture_encoder(recipe, weights)
-    frozen = encoder.learning == "frozen"
+    frozen = recipe.encoder.learning == "frozen"
+    encoder = build_picture_encoder(recipe, published and not frozen)
     decoder = Decoder(recipe.model, len(vocab), encoder.dimension)
     return EncoderDecoder(
         FeatureEncoder() if frozen else LearnedEncoder(encoder), decoder, recipe.loss
@@ -331,7 +331,7 @@ def load_captioner(folder: Path, recipe: CaptionRecipe) -> Captioner:
     from sightline.training import checkpoint
 
     vocab = Vocabulary.load(folder / checkpoint.VOCAB)
-    model = build_model(recipe, vocab, "random")
+    model = build_model(recipe, vocab, published=False)
     checkpoint.load_weights(model, folder)
     if isinstance(model.encoder, LearnedEncoder):  # runs by itself from here on
         encoder = model.encoder.pictures
