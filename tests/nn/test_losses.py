@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
 from sightline.nn.decoder import Decoder
+from sightline.nn.likelihood import chosen_and_normaliser
 from sightline.nn.losses import doubly_stochastic, sequence_loss
 from sightline.nn.softmax import draw_log_uniform, sampled_log_probs
 from sightline.vocab import PAD
@@ -42,6 +43,30 @@ def test_log_likelihood_equals_cross_entropy_without_the_padding(per):
     assert float(loss.total.detach()) == pytest.approx(loss.nats / divisor, rel=1e-5)
 
 
+def test_the_likelihood_and_its_gradient_are_those_of_the_log_softmax():
+    torch.manual_seed(0)
+    shapes = ((5, 4), (V, 4), (V,))
+    given = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    targets = torch.tensor([2, 7, 7, 12, 3])
+    chosen, normaliser = chosen_and_normaliser(*given, targets)
+    scores = F.linear(*given)
+    expected = scores[torch.arange(5), targets], scores.logsumexp(1)
+    d_chosen, d_normaliser = torch.randn(2, 5, dtype=torch.float64)
+    found = []
+    for pair in ((chosen, normaliser), expected):
+        total = pair[0] @ d_chosen + pair[1] @ d_normaliser
+        found.append([*pair, *torch.autograd.grad(total, given)])
+    torch.testing.assert_close(*found)
+
+
+def test_the_gradient_of_a_likelihood_is_taken_once_only():
+    given = [torch.randn(shape, requires_grad=True) for shape in ((2, 4), (V, 4), (V,))]
+    chosen, _ = chosen_and_normaliser(*given, torch.tensor([3, 4]))
+    chosen.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="once only"):
+        chosen.sum().backward()
+
+
 def test_label_smoothing_equals_torch_over_the_tokens_that_can_be_written():
     decoder = language_model()
     with torch.no_grad():
@@ -69,8 +94,8 @@ def test_sampled_softmax_over_everything_is_the_full_softmax():
     torch.manual_seed(0)
     output = torch.nn.Linear(8, V)
     output.bias.data[:2] = -1e4  # specials are never sampled
-    readouts, targets = torch.randn(4, 3, 8), torch.randint(2, V, (4, 3))
-    targets[0, :2] = torch.tensor([2, 3])  # <end> and <unk> are in the batch
+    readouts, targets = torch.randn(12, 8), torch.randint(2, V, (12,))
+    targets[:2] = torch.tensor([2, 3])  # <end> and <unk> are in the batch
     full = torch.log_softmax(output(readouts), -1).gather(-1, targets[..., None]).squeeze(-1)
     sampled = sampled_log_probs(output, readouts, targets, negatives=200_000)
     torch.testing.assert_close(sampled, full, atol=1e-4, rtol=1e-4)

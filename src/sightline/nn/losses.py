@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from sightline.config import HardConfig, LossConfig
 from sightline.nn.decoder import Decoded, Decoder
+from sightline.nn.likelihood import chosen_and_normaliser
 from sightline.nn.softmax import sampled_log_probs
 from sightline.vocab import END, PAD
 
@@ -53,18 +53,24 @@ def scale(config: LossConfig, tokens: int, rows: int) -> int:
 def token_log_probs(
     decoder: Decoder, readouts: Tensor, targets: Tensor, config: LossConfig
 ) -> tuple[Tensor, Tensor | None]:
-    """log p(y_t) (N, T), and the mean log p over all tokens (for label smoothing)."""
-    negatives = decoder.config.sampled_softmax
-    if negatives and decoder.training:
-        return sampled_log_probs(decoder.output, readouts, targets, negatives), None
-    logits = decoder.output(readouts)  # (N, T, V)
-    if not config.label_smoothing:
-        nll = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
-        return -nll.view(targets.shape), None
-    normaliser = logits.logsumexp(-1)
-    chosen = logits.gather(-1, targets[..., None]).squeeze(-1)
-    everything = logits[..., END:].mean(-1)  # <pad> and <begin> are never written
-    return chosen - normaliser, everything - normaliser
+    """log p(y_t) (N, T), and the mean log p over all tokens (for label smoothing); 0 at padding."""
+    real = targets != PAD  # (N, T)
+    given, wanted = readouts[real], targets[real]  # (R, D), (R,)
+    everything = None
+    if decoder.config.sampled_softmax and decoder.training:
+        chosen = sampled_log_probs(decoder.output, given, wanted, decoder.config.sampled_softmax)
+    else:
+        weight, bias = decoder.output.weight, decoder.output.bias
+        score, normaliser = chosen_and_normaliser(given, weight, bias, wanted)
+        chosen = score - normaliser
+        if config.label_smoothing:
+            # the mean score is one product; <pad> and <begin> are never written
+            everything = given @ weight[END:].mean(0) + bias[END:].mean() - normaliser
+    zeros = readouts.new_zeros(targets.shape)
+    return (
+        zeros.masked_scatter(real, chosen),
+        None if everything is None else zeros.masked_scatter(real, everything),
+    )
 
 
 def doubly_stochastic(weights: Tensor, mask: Tensor) -> Tensor:

@@ -13,20 +13,19 @@ from sightline.vocab import SPECIALS
 def sampled_log_probs(output: Output, readouts: Tensor, targets: Tensor, negatives: int) -> Tensor:
     """log p(target) under a softmax over the batch's targets and `negatives` sampled tokens.
 
-    readouts (N, T, R), targets (N, T) → (N, T). The candidates are the distinct targets of the
+    readouts (R, D), targets (R,) → (R,). The candidates are the distinct targets of the
     batch plus distinct tokens drawn by the log-uniform law, which fits a vocabulary sorted by
     frequency. Each sampled logit is lowered by the log of its expected count, so that the
     estimated partition function is that of the full softmax.
     """
-    seen, position = torch.unique(targets, return_inverse=True)  # (C,), (N, T)
+    seen, position = torch.unique(targets, return_inverse=True)  # (C,), (R,)
     sampled, log_expected = draw_log_uniform(output.out_features, negatives, targets.device)
     fresh = ~torch.isin(sampled, seen)  # a target is already counted in full
     sampled, log_expected = sampled[fresh], log_expected[fresh]
     candidates = torch.cat([seen, sampled])
     logits = F.linear(readouts, output.weight[candidates], output.bias[candidates])
     logits = logits - torch.cat([torch.zeros_like(seen, dtype=logits.dtype), log_expected])
-    log_probs = -F.cross_entropy(logits.flatten(0, 1), position.flatten(), reduction="none")
-    return log_probs.view(targets.shape)
+    return -F.cross_entropy(logits, position, reduction="none")
 
 
 def draw_log_uniform(size: int, count: int, device: torch.device) -> tuple[Tensor, Tensor]:

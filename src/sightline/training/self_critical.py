@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F
 
 from sightline import search
 from sightline.metrics import Cider, Corpus, DocumentFrequencies
+from sightline.nn.likelihood import chosen_and_normaliser
 from sightline.nn.losses import Loss
 from sightline.nn.model import Batch, EncoderDecoder, pad
 from sightline.nn.stepper import TorchStepper
@@ -86,11 +86,13 @@ def _log_likelihood(
     targets = pad([[BEGIN, *tokens] for tokens in written], context.values.device)
     state = model.decoder.start(context, per_example=len(targets) // len(context))
     decoded = model.decoder(targets[:, :-1], state)
-    logits = model.decoder.output(decoded.readouts)  # (B · K, T, V)
     # As it is sampled: <unknown> is never drawn, so nothing would ever keep its share from growing.
-    logits = logits.index_fill(-1, torch.tensor([UNKNOWN], device=logits.device), -torch.inf)
+    output, forbidden = model.decoder.output, torch.tensor([UNKNOWN], device=targets.device)
+    bias = output.bias.index_fill(0, forbidden, -torch.inf)
     truth = targets[:, 1:]
-    nats = F.cross_entropy(
-        logits.flatten(0, 1), truth.flatten(), ignore_index=PAD, reduction="none"
-    ).view(truth.shape)
-    return -nats.sum(1), int((truth != PAD).sum())
+    real = truth != PAD
+    chosen, normaliser = chosen_and_normaliser(
+        decoded.readouts[real], output.weight, bias, truth[real]
+    )
+    log_probs = decoded.readouts.new_zeros(truth.shape).masked_scatter(real, chosen - normaliser)
+    return log_probs.sum(1), int(real.sum())
