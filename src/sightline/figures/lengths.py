@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,9 +13,16 @@ from sightline.errors import UserError
 from sightline.figures.curves import _matplotlib
 from sightline.figures.files import write
 
-Sentence = tuple[int, str, str]  # the source's length, what the model wrote, the reference
-CLASSES = 8
+Sentence = tuple[int, str, str]  # the source's words, what the model wrote, the reference
+CLASSES = 6
 FEWEST = 20  # sentences in a class; fewer give a BLEU that means nothing
+
+
+def length_classes(lengths: Sequence[int]) -> list[float]:
+    """The edges of classes (edge, next edge] of about equal size, from 0 to infinity."""
+    classes = max(1, min(CLASSES, len(lengths) // FEWEST))
+    inner = np.quantile(lengths, np.linspace(0, 1, classes + 1)[1:-1], method="nearest")
+    return [0.0, *np.unique(inner).tolist(), math.inf]
 
 
 def quality_by_length(
@@ -45,18 +53,14 @@ def draw_quality_by_length(systems: Mapping[str, Sequence[Sentence]], path: Path
     """BLEU by source length, one curve per system, over classes of about equal size."""
     if not systems or not all(systems.values()):
         raise UserError("quality by length needs sentences of at least one system")
-    lengths = np.concatenate([[row[0] for row in rows] for rows in systems.values()])
-    smallest = min(len(rows) for rows in systems.values())
-    classes = max(1, min(CLASSES, smallest // FEWEST))
-    inner = np.unique(np.quantile(lengths, np.linspace(0, 1, classes + 1)[1:]))
-    edges = [float(lengths.min()) - 1, *inner.tolist()]
+    edges = length_classes([row[0] for row in min(systems.values(), key=len)])
     plt = _matplotlib()
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
     for name, rows in systems.items():
         points = quality_by_length(rows, edges)
         axes.plot([p[0] for p in points], [p[1] for p in points], "o-", linewidth=2, label=name)
-    axes.set_xlabel("length of the source sentence")
-    axes.set_ylabel("sacreBLEU")
+    axes.set_xlabel("words of the source sentence")
+    axes.set_ylabel("sacreBLEU of the sentences of about that length")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
