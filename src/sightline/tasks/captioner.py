@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Picture = ImageSource | NDArray[np.uint8]  # a file, its bytes, or pixels (H, W, 3)
 
-SEARCH_BATCH = 64  # pictures searched at a time
+SEARCH_BATCH = 16  # pictures searched at a time: of more, a step no longer fits the caches
 
 
 class PictureEncoder(Protocol):
