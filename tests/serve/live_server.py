@@ -14,12 +14,14 @@ from sightline.serve.limits import Limits
 from sightline.serve.models import Models
 from sightline.serve.server import Server, bind
 
+QUICK = {"drain_seconds": 0}  # what tests have no time for
+
 
 @contextmanager
 def running(models, limits=None, api_key=None):
     """The service on a free port; `.url`, `.client` and `.service` of it."""
     listener = bind("127.0.0.1", 0)
-    server = Server(Service(models, limits or Limits(drain_seconds=0), api_key))
+    server = Server(Service(models, limits or Limits(**QUICK), api_key))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     server.port = listener.getsockname()[1]
@@ -78,6 +80,13 @@ def picture_bytes(colour="red", shape="square", seed=1, kind="PNG"):
 
 def post(client, picture=b"x", **fields):
     return client.post("/v1/describe", files={"file": ("p.png", picture)}, data=fields)
+
+
+def code(response):
+    """Of an error; every error has the same form."""
+    content = response.json()
+    assert set(content) == {"error", "request_id"}
+    return content["error"]["code"]
 
 
 def in_threads(count, function):
