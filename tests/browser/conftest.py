@@ -1,11 +1,9 @@
 """A real Chromium, and a real server with small models that were trained on the spot."""
 
 import os
-from dataclasses import replace
 from importlib.util import find_spec
 
 import pytest
-from rich.console import Console
 from serving import ARGUMENTS, chromium, serving
 
 
@@ -35,23 +33,12 @@ def browser(a_browser_is_there):
 
 
 @pytest.fixture(scope="session")
-def models(a_browser_is_there, shapes, tmp_path_factory):
+def models(a_browser_is_there, shapes):
     """Folders of a soft and a hard captioner of shapes, and of a translator of a toy language."""
-    from sightline.tasks.caption import CaptionTask
-    from sightline.training.loop import train
-    from toy_language import train_toy
+    from small import train_others
 
     folder, recipe, _ = shapes
-    attention = replace(recipe.model.attention, hard=True)
-    hard = replace(
-        recipe,
-        model=replace(recipe.model, attention=attention),
-        training=replace(recipe.training, steps=60),
-    )
-    train(CaptionTask(hard), folder / "hard", console=Console(quiet=True))
-    toy = tmp_path_factory.mktemp("toy")
-    train_toy(toy, steps=160)
-    return {"shapes": folder / "run", "shapes-hard": folder / "hard", "toy": toy / "run"}
+    return train_others(folder, recipe)
 
 
 @pytest.fixture(scope="session")

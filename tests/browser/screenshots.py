@@ -1,26 +1,29 @@
-"""Takes the screenshots of docs/page/ with the sample photos that ship.
+"""Takes all the screenshots of docs/page/: the captioner that ships, on the sample photos.
 
-    .venv/bin/python tests/browser/screenshots.py NAME=MODEL …
+    .venv/bin/python tests/browser/screenshots.py
 
-Models are runs, checkpoints or zoo names, as `sightline serve` takes them; the first captioner is
-shown. With a soft and a hard one their comparison is shown too, with a translator its alignment.
+The comparison and the translation need models that do not ship: NAME=MODEL …, or small ones that
+are trained for them on the spot.
 """
 
 import argparse
 import io
 import os
+import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
 from serving import ARGUMENTS, chromium, serving
 
-OUT = Path(__file__).parents[2] / "docs" / "page"
+ROOT = Path(__file__).parents[2]
+OUT = ROOT / "docs" / "page"
 WIDTH = 900  # of a saved screenshot of a desktop
 DESKTOP, PHONE = {"width": 1200, "height": 820}, {"width": 390, "height": 844}
-BOX = (0.3, 0.2, 0.3, 0.35)  # x, y, width, height
-SENTENCE = "a man in a blue shirt is riding a bicycle down the street ."
+BOX = (0.02, 0.6, 0.9, 0.35)  # x, y, width, height: the fence in front of the dogs
+SENTENCE = "the quick dog sees a big house near Anna before 23 ."
 
 
 def save(shown, name, width=WIDTH):
@@ -36,8 +39,8 @@ def save(shown, name, width=WIDTH):
     print(f"{path.name}: {picture.width} x {picture.height}, {path.stat().st_size / 1000:.0f} kB")
 
 
-def describe_sample(page, number):
-    page.locator("#sample-list button").nth(number).click()
+def describe_sample(page, name):
+    page.click(f"#sample-list button:has([src$='/{name}.jpg'])")
     described(page)
 
 
@@ -58,25 +61,31 @@ def point(page, x, y):
     page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
 
 
-def desktop(opened, samples):
-    page = opened(viewport=DESKTOP)
-    page.wait_for_timeout(300)
+def welcome(opened):
+    page = opened()
+    page.wait_for_timeout(300)  # for the samples to be drawn
     save(page, "welcome")
-    describe_sample(page, samples[0])
+
+
+def word(opened):
+    page = opened()
+    describe_sample(page, "dogs")
     longest_word(page).hover()
     save(page, "word")
 
-    page = opened(viewport=DESKTOP, color_scheme="dark")
-    describe_sample(page, samples[1])
+
+def picture_and_search(opened):
+    page = opened(color_scheme="dark")
+    describe_sample(page, "egret")
     point(page, 0.5, 0.5)
     save(page, "picture-dark")
     save(page.locator("#search"), "search-dark")
 
 
-def pointing(opened, samples, box):
-    page = opened(viewport=DESKTOP)
-    describe_sample(page, samples[2])
-    x, y, width, height = box
+def pointing(opened):
+    page = opened()
+    describe_sample(page, "dogs")
+    x, y, width, height = BOX
     point(page, x, y)
     page.mouse.down()
     point(page, x + width, y + height)
@@ -87,32 +96,73 @@ def pointing(opened, samples, box):
     save(page, "pointing")
 
 
-def phone(opened, samples):
+def prefix(opened):
+    page = opened()
+    describe_sample(page, "bird")
+    page.fill("#prefix", "A small")
+    with page.expect_response("**/v1/describe"):
+        page.keyboard.press("Enter")
+    described(page)
+    page.locator(".caption .word").nth(2).hover()  # the first that is the model's own
+    save(page, "prefix")
+
+
+def keyboard(opened):
+    page = opened()
+    page.keyboard.press("Tab")  # all of it with keys
+    while not page.evaluate("document.activeElement.innerHTML.includes('egret')"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    described(page)
+    while not page.evaluate("document.activeElement.matches('.word')"):
+        page.keyboard.press("Tab")
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    save(page, "keyboard")
+
+
+def broken(opened):
+    whole = (ROOT / "src/sightline/samples/dogs.jpg").read_bytes()
+    page = opened()
+    cut = {"name": "holiday.jpg", "mimeType": "image/jpeg", "buffer": whole[: len(whole) // 3]}
+    page.set_input_files("#file", cut)
+    page.wait_for_selector("#message:not([hidden])")
+    page.wait_for_timeout(300)
+    save(page, "broken-file")
+
+
+def phone(opened):
     page = opened(viewport=PHONE, has_touch=True, is_mobile=True, color_scheme="dark")
-    describe_sample(page, samples[0])
+    describe_sample(page, "dogs")
     longest_word(page).tap()
     save(page, "phone-dark")
 
 
-def comparison(opened, samples, picture=None):
-    page = opened(viewport=DESKTOP)
-    if picture:
-        page.set_input_files("#file", picture)
-        described(page)
+def comparison(opened, sample=None):
+    from steps import png
+
+    from shape_pictures import draw
+
+    page = opened()
+    if sample:
+        describe_sample(page, sample)
     else:
-        describe_sample(page, samples[0])
+        shape = png(draw("green", "square", 100).resize((576, 576), Image.Resampling.LANCZOS))
+        page.set_input_files("#file", {"name": "a.png", "mimeType": "image/png", "buffer": shape})
+        described(page)
     if not page.locator("#compare").is_visible():
         print("no comparison: it needs a soft and a hard captioner")
         return
     with page.expect_response("**/v1/describe"):
         page.check("#compare")
     described(page)
+    page.evaluate("scrollTo(0, 0)")
     for look in (0, 1):
         longest_word(page, look).click()
     save(page, "soft-and-hard")
 
 
-def translation(opened, sentence):
+def translation(opened, sentence=SENTENCE):
     page = opened(viewport={"width": 1200, "height": 640})
     if not page.locator("#tab-translate").is_visible():
         print("no translation: it needs a translator")
@@ -126,37 +176,47 @@ def translation(opened, sentence):
     save(page, "translation")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="+", metavar="NAME=MODEL")
-    parser.add_argument("--samples", type=int, nargs=3, default=[0, 1, 2], metavar="NUMBER")
-    parser.add_argument(
-        "--box", type=float, nargs=4, default=BOX, metavar="PART", help="to point at"
-    )
-    parser.add_argument("--sentence", default=SENTENCE, help="to translate")
-    parser.add_argument("--compare", metavar="PICTURE", help="only compare, on a picture of yours")
-    given = parser.parse_args()
-    models = dict(model.split("=", 1) for model in given.models)
-    OUT.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        serving(models, os.environ, Path(folder) / "log") as address,
-        sync_playwright() as playwright,
-    ):
-        browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+SHIPPED = (welcome, word, picture_and_search, pointing, prefix, keyboard, broken, phone)
+
+
+def take(states, models, browser, log):
+    """Every state on pages of one server of these models."""
+    with serving(models, os.environ, log) as address:
 
         def opened(**options):
-            page = browser.new_context(reduced_motion="reduce", **options).new_page()
+            options = {"viewport": DESKTOP, "reduced_motion": "reduce"} | options
+            page = browser.new_context(**options).new_page()
             page.goto(address)
             page.wait_for_selector("body[data-ready]")
             return page
 
-        if not given.compare:
-            desktop(opened, given.samples)
-            pointing(opened, given.samples, given.box)
-            phone(opened, given.samples)
-            translation(opened, given.sentence)
-        comparison(opened, given.samples, given.compare)
+        for state in states:
+            state(opened)
+
+
+def train_small(folder):
+    from small import train_others
+
+    from shape_pictures import train_shapes
+
+    recipe, _ = train_shapes(folder)
+    return train_others(folder, recipe, hard_steps=120, toy_steps=250)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", metavar="NAME=MODEL", help="instead of small ones")
+    parser.add_argument("--sentence", default=SENTENCE, help="to translate")
+    given = parser.parse_args()
+    sys.path.append(str(ROOT / "tests"))  # where pytest finds what the tests share
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder = Path(name)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        take(SHIPPED, {"default": "default"}, browser, folder / "log")
+        models = dict(model.split("=", 1) for model in given.models) or train_small(folder)
+        compared = partial(comparison, sample="dogs" if given.models else None)
+        translated = partial(translation, sentence=given.sentence)
+        take((compared, translated), models, browser, folder / "log")
         browser.close()
 
 

@@ -69,9 +69,8 @@ def test_everything_can_be_done_with_the_keyboard(page, captioner):
     tab_to(page, "#pick")
     page.keyboard.press("Enter")
     whole = described(page)
-    page.locator("#main").focus()
-
-    tab_to(page, ".frame")  # three columns of cells; the left one and the middle become the box
+    assert page.evaluate("document.activeElement.matches('.frame')")
+    # three columns of cells, of which the left one becomes the box
     for key in ["ArrowUp", "ArrowUp", "ArrowLeft", "Shift+ArrowDown", "Shift+ArrowDown"]:
         page.keyboard.press(key)
     assert "look" in page.locator("#live").inner_text()
@@ -205,6 +204,7 @@ def test_a_broken_file_gets_a_friendly_message_and_the_page_goes_on(page):
     assert "picture" in said
     assert "Try a JPEG" in said
     assert page.locator("#welcome").is_visible()
+    assert page.evaluate("document.activeElement.id") == "pick"
     upload(page)
     assert "red" in words(page)
     assert not page.locator("#message").is_visible()

@@ -121,7 +121,9 @@ async function setPhoto(photo) {
   document.body.classList.add('working');
   element('pick').textContent = 'Another photo';
   scrollTo({ top: 0 });
-  await run(true);
+  const described = run(true);
+  looks[0].frame.element.focus({ preventScroll: true }); // the next Tab goes on from the picture
+  await described;
 }
 
 /** Write the caption (again), with every look's own model. */
@@ -172,10 +174,12 @@ async function runLook(look, isNew, signal) {
 
 /** A photo that cannot be described leaves the page as it was at first. */
 function giveUp() {
+  const hadFocus = element('work').contains(document.activeElement);
   element('welcome').hidden = false;
   element('work').hidden = true;
   document.body.classList.remove('working');
   element('pick').textContent = 'Choose a photo';
+  if (hadFocus) element('pick').focus({ preventScroll: true });
 }
 
 function formOf(model) {
