@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
+from sightline.metrics import Cider, Corpus, DocumentFrequencies
+from sightline.metrics.meteor_metric import MeteorMetric
 from sightline.nn.decoder import Decoder
 from sightline.nn.encoders import FeatureEncoder
 from sightline.nn.model import Batch, EncoderDecoder, pad
-from sightline.training.self_critical import self_critical_loss
-from sightline.vocab import BEGIN, END, PAD, UNKNOWN
+from sightline.training.self_critical import CaptionReward, self_critical_loss
+from sightline.vocab import BEGIN, END, PAD, UNKNOWN, Vocabulary
 
 V, LENGTH = 6, 3  # tokens 4 and 5 are words
 
@@ -104,3 +106,24 @@ def test_it_raises_the_score():
         rewards.append(loss.parts["reward"])
     best = max(score(tokens) for tokens in everything())
     assert np.mean(rewards[-5:]) > 0.8 * best > np.mean(rewards[:5])
+
+
+def test_the_reward_is_the_weighted_sum_of_the_metrics_of_marked_captions():
+    texts = {
+        "one": ["a dog runs on the grass", "the brown dog is running"],
+        "two": ["two men talk", "two men are talking on a bench"],
+    }
+    vocab = Vocabulary.build("word", [text for several in texts.values() for text in several])
+    written = ["a dog runs", "a dog", "two men talk", "a bench"]
+    tokens = [[*vocab.encode(text), END] for text in written]
+    tokens[1].pop()  # was cut off: it has no mark
+    reward = CaptionReward(vocab, texts, cider=1.0, meteor=3.0)
+    marked = {item: [f"{text} zzz" for text in several] for item, several in texts.items()}
+    metrics = Cider(frequencies=DocumentFrequencies.of(marked)), MeteorMetric()
+    for number, (found, item) in enumerate(
+        zip(reward(["one", "two"], tokens), ["one", "one", "two", "two"], strict=True)
+    ):
+        text = written[number] + ("" if number == 1 else " zzz")
+        corpus = Corpus.of({0: text}, {0: marked[item]})
+        cider, meteor = (float(m.item_scores(m.statistics(corpus))[0, 0]) for m in metrics)
+        assert found == pytest.approx(cider + 3 * meteor)

@@ -21,6 +21,7 @@ from sightline.config import (
     Positive,
     SearchConfig,
     TrainingConfig,
+    Weight,
 )
 from sightline.data import batching
 from sightline.data.manifest import Example, normalise_caption, read_manifest
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from sightline.nn.image_encoders import ImageEncoder
     from sightline.nn.losses import Loss
     from sightline.nn.model import Batch, EncoderDecoder
-    from sightline.training.self_critical import CiderReward
+    from sightline.training.self_critical import CaptionReward
 
 TRAINING_METRICS = ("bleu", "rouge_l", "cider")  # METEOR is left to `sightline evaluate`
 
@@ -62,6 +63,14 @@ PUBLISHED = {
 
 
 @dataclass(frozen=True)
+class RewardConfig:
+    """What self-critical training raises: the sum of these metrics by their weights."""
+
+    cider: Weight = 1.0
+    meteor: Weight = 0.0
+
+
+@dataclass(frozen=True)
 class CaptionRecipe:
     """The keys of a captioner's recipe."""
 
@@ -77,9 +86,10 @@ class CaptionRecipe:
     batching: BatchingConfig = field(default_factory=BatchingConfig)
     # Minibatches of `batching.size` pictures with all their captions, which share their vectors
     captions_together: bool = False
-    # Samples per picture of self-critical training on CIDEr, with batches of `batching.size`
-    # pictures; 0 trains on the likelihood of the captions
+    # Samples per picture of self-critical training, with batches of `batching.size` pictures; 0
+    # trains on the likelihood of the captions
     self_critical: Count = 0
+    reward: RewardConfig = field(default_factory=RewardConfig)
     model: DecoderConfig = field(default_factory=DecoderConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -156,10 +166,11 @@ class CaptionTask:
         ), None
 
     @cached_property
-    def reward(self) -> CiderReward:
-        from sightline.training.self_critical import CiderReward
+    def reward(self) -> CaptionReward:
+        from sightline.training.self_critical import CaptionReward
 
-        return CiderReward(self.vocab, {e.id: e.targets for e in self.train})
+        references = {e.id: e.targets for e in self.train}
+        return CaptionReward(self.vocab, references, **vars(self.recipe.reward))
 
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
         """Likelihood of the dev captions, and the metrics of what the search writes."""

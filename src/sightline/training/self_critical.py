@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sightline import search
-from sightline.metrics import Cider, Corpus, DocumentFrequencies
+from sightline.metrics import Cider, Corpus, DocumentFrequencies, Metric
+from sightline.metrics.meteor_metric import MeteorMetric
 from sightline.nn.likelihood import chosen_and_normaliser
 from sightline.nn.losses import Loss
 from sightline.nn.model import Batch, EncoderDecoder, pad
@@ -50,20 +51,33 @@ def self_critical_loss(
     return Loss(loss, -float(log_likelihood.detach().sum()), tokens, parts)
 
 
-class CiderReward:
-    """CIDEr-D of written sequences against their items' references, weighed by the whole set's.
+class CaptionReward:
+    """CIDEr-D and METEOR, each by its weight, of written sequences against their items' references.
 
-    Every text ends with a mark, where it ended: without it, captions learn to stop at "in a".
+    CIDEr weighs words by the whole set's references. Every text ends with a mark, where it ended:
+    without it, captions learn to stop at "in a".
     """
 
     MARK = " zzz"
 
-    def __init__(self, vocab: Vocabulary, references: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self,
+        vocab: Vocabulary,
+        references: Mapping[str, Sequence[str]],
+        *,
+        cider: float = 1.0,
+        meteor: float = 0.0,
+    ) -> None:
         self.vocab = vocab
         self.references = {
             item: [text + self.MARK for text in texts] for item, texts in references.items()
         }
-        self.metric = Cider(frequencies=DocumentFrequencies.of(self.references))
+        frequencies = DocumentFrequencies.of(self.references)
+        weighted: list[tuple[float, Metric]] = [
+            (cider, Cider(frequencies=frequencies)),
+            (meteor, MeteorMetric()),
+        ]
+        self.metrics = [(weight, metric) for weight, metric in weighted if weight]
 
     def __call__(
         self, items: Sequence[str], written: Sequence[Sequence[int]]
@@ -76,7 +90,10 @@ class CiderReward:
         }
         references = {number: self.references[items[number // samples]] for number in hypotheses}
         corpus = Corpus.of(hypotheses, references)
-        return self.metric.item_scores(self.metric.statistics(corpus))[:, 0]
+        rewards = np.zeros(len(written))
+        for weight, metric in self.metrics:
+            rewards += weight * metric.item_scores(metric.statistics(corpus))[:, 0]
+        return rewards
 
 
 def _log_likelihood(
