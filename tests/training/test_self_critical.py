@@ -109,6 +109,7 @@ def test_it_raises_the_score():
 
 
 def test_the_reward_is_the_weighted_sum_of_the_metrics_of_marked_captions():
+    pytest.importorskip("pycocoevalcap")
     texts = {
         "one": ["a dog runs on the grass", "the brown dog is running"],
         "two": ["two men talk", "two men are talking on a bench"],
