@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from benchmarks import machine
 from sightline.config import DecoderConfig, LossConfig
 from sightline.nn import fused
+from sightline.nn.additive import Scorer, ScorerBackward
 from sightline.nn.decoder import Decoder, mean_value
 from sightline.nn.losses import sequence_loss
 from sightline.nn.memory import keep_freed_memory
@@ -113,9 +114,9 @@ def parts(decoder: Decoder, values: Tensor) -> Work:
     attention, cell = decoder.attention, decoder.recurrent
     assert attention is not None
     keys, v = attention.key(values).detach(), attention.score.weight[0].detach()
+    scorer = Scorer(keys, v, each=1, many=True)
     state, wide = torch.randn(B, WIDTH), torch.randn(B, 4 * WIDTH)
-    d_scores, d_keys, d_query = torch.randn(B, M), torch.zeros_like(keys), torch.empty(B, WIDTH)
-    d_score = torch.zeros(WIDTH)
+    d_scores = torch.randn(B, M)
     w = torch.cat([p.detach() for p in (cell.weight_hh_l0, attention.query.weight)])
     w_z = cell.weight_ih_l0[:, WIDTH:].detach().contiguous()
     d_all, d_gates = torch.randn(B * T, 5 * WIDTH), torch.randn(B * T, 4 * WIDTH)
@@ -125,6 +126,15 @@ def parts(decoder: Decoder, values: Tensor) -> Work:
 
     def times(run: Callable[[], object]) -> Callable[[], object]:
         return lambda: [run() for _ in range(T)]
+
+    def attention_scores() -> None:
+        scorer = Scorer(keys, v, each=1, many=True)
+        times(lambda: scorer(state))()
+
+    def attention_scores_backward() -> None:
+        backward = ScorerBackward(scorer)
+        times(lambda: backward(state, d_scores))()
+        backward.finish()
 
     def weighted_sums() -> None:
         torch.bmm(d_scores[:, None], values)
@@ -140,10 +150,8 @@ def parts(decoder: Decoder, values: Tensor) -> Work:
             values @ attention.key.weight.t(), keys.flatten(0, 1).t() @ values.flatten(0, 1)
         ),
         "mean value": lambda: mean_value(ContextSet(values, torch.ones(B, M, dtype=torch.bool))),
-        "attention scores": times(lambda: fused._scores(keys, state, v)),
-        "attention scores, backward": times(
-            lambda: fused._scores_backward(keys, state, d_scores, d_keys, d_query, d_score)
-        ),
+        "attention scores": attention_scores,
+        "attention scores, backward": attention_scores_backward,
         "weighted sums": times(weighted_sums),
         "LSTM and query, products of the steps": times(
             lambda: (state @ w.t(), state @ w_z.t(), wide @ w_z, d_all[:B] @ w)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
-from sightline.nn import fused
+from sightline.nn import additive, fused
 from sightline.nn.decoder import Decoder
 from sightline.nn.losses import sequence_loss
 from sightline.types import ContextSet
@@ -37,7 +37,7 @@ def plainly(monkeypatch):
     def run(function):
         with monkeypatch.context() as patch:
             patch.setattr(fused, "usable", lambda _: False)
-            patch.setattr(fused, "_scores", None)  # would be noticed
+            patch.setattr(fused, "Scorer", None)  # would be noticed
             return function()
 
     return run
@@ -80,10 +80,10 @@ def assert_equal(ours, plain):
             torch.testing.assert_close(ours[1][name], gradient, msg=name)
 
 
-@pytest.fixture(params=[fused.TILE, 2 * M * 5, 1], ids=["all", "two examples", "one example"])
+@pytest.fixture(params=[additive.TILE, 2 * M * 5, 1], ids=["all", "two examples", "one example"])
 def tiles(request, monkeypatch):
     """What a tile has room for: everything here, all rows; two of three examples; or one."""
-    monkeypatch.setattr(fused, "TILE", request.param)
+    monkeypatch.setattr(additive, "TILE", request.param)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
 
 
@@ -107,6 +107,19 @@ def test_the_loop_is_what_the_decoder_runs(monkeypatch):
     decoder, *inputs = setting(CONFIGS["xu"])
     everything(decoder, *inputs)
     assert called == [1]
+
+
+@pytest.mark.parametrize("large", ["key", "query"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_keys_and_queries_that_have_no_exponentials(large, dtype, plainly):
+    """Beyond what exp(2k) can hold: all keys, or all queries with keys that are small."""
+    decoder, *inputs = setting(CONFIGS["xu"], each=2, dtype=dtype)
+    with torch.no_grad():
+        getattr(decoder.attention, large).weight.mul_(1e4)
+    ours = everything(decoder, *inputs, 2)
+    plain = plainly(lambda: everything(decoder, *inputs, 2))
+    assert all(bool(torch.isfinite(x).all()) for x in ours[0])
+    assert_equal(ours, plain)
 
 
 def test_one_step(plainly):

@@ -1,27 +1,24 @@
 """Additive attention, alone and in the decoder's loop over time, with hand-written gradients.
 
 Left to autograd, every step keeps its (N, M, A) tanh layer, T gradients of the size of the keys are
-summed, and each weight has one small product per step. Here the tanh layer exists one tile at a
-time, small enough for the processor's cache, and is computed again in the backward pass; the keys'
-gradient is summed in place; and each weight's gradient is one product over all steps.
+summed, and each weight has one small product per step. Here the tanh layer is computed again in the
+backward pass (`additive`), the keys' gradient is summed in place, and each weight's gradient is one
+product over all steps.
 
 The functions give what the plain equations give (tests/nn/test_fused.py) and keep no state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from sightline.nn.additive import Scorer, ScorerBackward
 from sightline.types import ContextSet
-
-# Numbers in a tile of the tanh layer, per thread: 1 MB, which a core's second-level cache holds
-# while the passes over it are made. Measured: twice or half as large is no faster.
-TILE = 262_144
 
 Look = Callable[[Tensor, int], Tensor]  # α (N, M), step → what the context is made with (N, M)
 
@@ -72,16 +69,16 @@ class _Scores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, keys: Tensor, queries: Tensor, score: Tensor) -> Tensor:
         ctx.save_for_backward(keys, queries, score)
-        return _scores(keys, queries, score)
+        return Scorer(keys, score, len(queries) // len(keys), many=False)(queries)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         keys, queries, score = ctx.saved_tensors
-        d_keys, d_queries = torch.zeros_like(keys), torch.empty_like(queries)
-        d_score = torch.zeros_like(score)
-        _scores_backward(keys, queries, d_scores, d_keys, d_queries, d_score)
-        return d_keys.mul_(score), d_queries.mul_(score), d_score
+        backward = ScorerBackward(Scorer(keys, score, len(queries) // len(keys), many=False))
+        d_queries = backward(queries, d_scores)
+        d_keys, d_score = backward.finish()
+        return d_keys, d_queries, d_score
 
 
 class _Loop(torch.autograd.Function):
@@ -112,11 +109,14 @@ class _Loop(torch.autograd.Function):
         seen, contexts = (projected.new_empty(rows, steps, values.shape[2]) for _ in range(2))
         beta = projected.new_ones(rows, steps, 1)
         hidden_mask = ~mask.repeat_interleave(rows // groups, 0)  # (N, M)
+        scorer = Scorer(keys, score, rows // groups, many=True)
+        # a product with few rows wants its other factor to lie in the order it is read
+        weight_t, from_context_t = weight.t().contiguous(), from_context.t().contiguous()
         h, c = hidden, cell
         for t in range(steps):
             # everything that takes h_{t-1}, in one product
-            recurrent, queries[:, t], opening = torch.addmm(bias, h, weight.t()).split(split, 1)
-            scores = _scores(keys, queries[:, t], score)
+            recurrent, queries[:, t], opening = torch.addmm(bias, h, weight_t).split(split, 1)
+            scores = scorer(queries[:, t])
             scores.masked_fill_(hidden_mask, torch.finfo(scores.dtype).min)
             # where a row has nothing to see the softmax is uniform, and then all zeros: never NaN
             weights[:, t] = scores.softmax(1).masked_fill_(hidden_mask, 0)
@@ -126,7 +126,7 @@ class _Loop(torch.autograd.Function):
             if split[2]:
                 beta[:, t] = torch.sigmoid(opening)
             torch.mul(beta[:, t], seen[:, t], out=contexts[:, t])
-            inner = torch.addmm(recurrent, contexts[:, t], from_context.t())
+            inner = torch.addmm(recurrent, contexts[:, t], from_context_t)
             now = torch.add(inner, projected[:, t], out=gates[:, t])
             now[:, : 2 * width].sigmoid_()
             now[:, 2 * width : 3 * width].tanh_()
@@ -135,9 +135,10 @@ class _Loop(torch.autograd.Function):
             c = torch.addcmul(f * c, i, g, out=cells[:, t])
             h = torch.mul(o, torch.tanh(c), out=hiddens[:, t])
         ctx.save_for_backward(
-            hidden, cell, keys, values, weight, from_context, score, expected,
+            hidden, cell, values, weight, from_context, expected,
             gates, hiddens, cells, queries, weights, used, seen, contexts, beta,
         )  # fmt: skip
+        ctx.scorer = scorer
         ctx.split = split
         ctx.soft = look is None
         ctx.set_materialize_grads(False)
@@ -154,17 +155,17 @@ class _Loop(torch.autograd.Function):
         d_cell: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
         (
-            hidden, cell, keys, values, weight, from_context, score, expected,
+            hidden, cell, values, weight, from_context, expected,
             gates, hiddens, cells, queries, weights, used, seen, contexts, beta,
         ) = ctx.saved_tensors  # fmt: skip
-        groups = len(keys)
+        groups = len(values)
+        from_context = from_context.contiguous()
         befores = torch.cat([hidden[:, None], hiddens[:, :-1]], 1)  # h_{t-1}
         # the gradients of gates, query and f_β beside each other, as their weights are
         d_inner = hiddens.new_empty(*hiddens.shape[:2], len(weight))
         d_gates, d_queries, d_opening = d_inner.split(ctx.split, 2)
         d_seen = torch.empty_like(seen)
-        d_keys = torch.zeros_like(keys)
-        d_score = torch.zeros_like(score)
+        scorer = ScorerBackward(ctx.scorer)
         dh = torch.zeros_like(hidden)
         dc = torch.zeros_like(cell) if d_cell is None else d_cell
         for t in reversed(range(hiddens.shape[1])):
@@ -186,16 +187,16 @@ class _Loop(torch.autograd.Function):
             d_alpha = _plus(d_alpha, d_weights, t)
             alpha = weights[:, t]
             d_scores = alpha * (d_alpha - (alpha * d_alpha).sum(1, keepdim=True))
-            _scores_backward(keys, queries[:, t], d_scores, d_keys, d_queries[:, t], d_score)
-            d_queries[:, t] *= score
+            d_queries[:, t] = scorer(queries[:, t], d_scores)
             dh = d_inner[:, t] @ weight
         flat = d_inner.flatten(0, 1)  # (N · T, 4H + A + G)
+        d_keys, d_score = scorer.finish()
         d_values = None
         if ctx.needs_input_grad[4]:
             over_steps = (x.unflatten(0, (groups, -1)).flatten(1, 2) for x in (used, d_seen))
             d_values = torch.bmm(next(over_steps).transpose(1, 2), next(over_steps))
         return (
-            d_gates, dh, dc, d_keys.mul_(score), d_values, None,
+            d_gates, dh, dc, d_keys, d_values, None,
             flat.t() @ befores.flatten(0, 1), flat.sum(0),
             d_gates.flatten(0, 1).t() @ contexts.flatten(0, 1), d_score, None, None,
         )  # fmt: skip
@@ -224,60 +225,3 @@ def _cell_backward(
     torch.mul(dc * i, 1 - g * g, out=d_g)
     torch.mul(dh * squashed, o * (1 - o), out=d_o)
     return dc * f
-
-
-def _tile(keys: Tensor, each: int) -> Tensor:
-    """Room for the tanh layer of as many examples, then rows of each, as fit: (k, b, M, A)."""
-    room = max(1, TILE * torch.get_num_threads() // keys[0].numel())
-    examples = min(len(keys), room)
-    return keys.new_empty(min(each, max(1, room // examples)), examples, *keys.shape[1:])
-
-
-def _by_row(rows: Tensor, groups: int) -> Tensor:
-    """(N, X) → (K, B, X), a view."""
-    return rows.unflatten(0, (groups, -1)).transpose(0, 1)
-
-
-def _by_tile(rows: Tensor, tile: Tensor) -> Iterator[Iterable[Tensor]]:
-    """(K, B, X) → for each tile's examples, for each tile's rows of them, a view (k, b, X)."""
-    return (part.split(tile.shape[0]) for part in rows.split(tile.shape[1], 1))
-
-
-def _scores(keys: Tensor, queries: Tensor, score: Tensor) -> Tensor:
-    """(B, M, A), (N, A), (A,) → (N, M), tile by tile."""
-    groups, positions, size = keys.shape
-    queries = _by_row(queries, groups)
-    scores = keys.new_empty(len(queries), groups, positions)
-    tile = _tile(keys, len(queries))
-    rows = (_by_tile(x, tile) for x in (queries, scores))
-    for key, *some in zip(keys.split(tile.shape[1]), *rows, strict=True):
-        for query, out in zip(*some, strict=True):  # the same keys again, while in the cache
-            layer = torch.add(key, query[:, :, None], out=tile[: len(query), : len(key)]).tanh_()
-            torch.mv(layer.view(-1, size), score, out=out.view(-1))
-    return scores.transpose(0, 1).flatten(0, 1)
-
-
-def _scores_backward(
-    keys: Tensor,  # (B, M, A)
-    queries: Tensor,  # (N, A)
-    d_scores: Tensor,  # (N, M)
-    d_keys: Tensor,  # (B, M, A), added to
-    d_queries: Tensor,  # (N, A), written; these two still lack the factor v
-    d_score: Tensor,  # (A,), added to
-) -> None:
-    groups, positions, size = keys.shape
-    one = keys.new_ones(())
-    tile = _tile(keys, len(queries) // groups)
-    rows = (_by_tile(_by_row(x, groups), tile) for x in (queries, d_scores, d_queries))
-    examples = (x.split(tile.shape[1]) for x in (keys, d_keys))
-    for key, d_key, *some in zip(*examples, *rows, strict=True):
-        for query, d_out, d_query in zip(*some, strict=True):
-            layer = torch.add(key, query[:, :, None], out=tile[: len(query), : len(key)]).tanh_()
-            d_score.addmv_(layer.view(-1, size).t(), d_out.reshape(-1))
-            torch.addcmul(one, layer, layer, value=-1, out=layer)  # tanh' = 1 - tanh²
-            over_places = d_out.reshape(-1, 1, positions), layer.view(-1, positions, size)
-            d_query[:] = torch.bmm(*over_places).view(d_query.shape)
-            if len(query) == 1:
-                d_key.addcmul_(layer[0], d_out[0, :, :, None])
-            else:
-                d_key += layer.mul_(d_out[..., None]).sum(0)
