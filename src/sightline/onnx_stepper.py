@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,7 @@ class OnnxStepper:
         reads = ENCODER in export.graphs and export.about["task"] != "caption"
         self._read = export.session(ENCODER) if reads else None
         self._wanted = {each.name: each.shape for each in self._step.get_inputs()}
+        self._made = [each.name for each in self._step.get_outputs()]
         self._check_fit(export)
         (self.vocab_size,) = self._wanted["forbidden"]
         self._forbidden = np.zeros(self.vocab_size, np.float32)
@@ -57,13 +58,12 @@ class OnnxStepper:
     def _check_fit(self, export: Export) -> None:
         """Every input of a step comes from the start, from the step before, or from here."""
         given = {"tokens", "forbidden", "bias", "attended"}
-        made = {each.name for each in self._step.get_outputs()}
         if self._start is not None:
             given |= {each.name for each in self._start.get_outputs()}
         else:
-            given |= {name.removeprefix("next_") for name in made}
+            given |= {name.removeprefix("next_") for name in self._made}
         misfits = sorted(set(self._wanted) - given)
-        if misfits or "forbidden" not in self._wanted or "log_probs" not in made:
+        if misfits or "forbidden" not in self._wanted or "log_probs" not in self._made:
             raise CheckpointError(
                 f"the graphs in {export.folder} do not fit together "
                 f"({', '.join(misfits) or STEP}); {AGAIN}"
@@ -85,7 +85,9 @@ class OnnxStepper:
                 raise SearchError("this model has no attention that could be steered")
             return OnnxState(self._zeros(int(inputs)), {})
         values, mask = self._context(inputs if steered is None else steered.inputs)
-        found = _run(self._start, {"values": values, "mask": mask})
+        names = [each.name for each in self._start.get_outputs()]
+        made = self._start.run(names, {"values": values, "mask": mask})
+        found = dict(zip(names, made, strict=True))
         shared = [name for name in ("keys", "mixed") if name in found]
         examples: dict[str, Floats] = {name: found.pop(name) for name in shared}
         if shared:
@@ -111,26 +113,26 @@ class OnnxStepper:
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
         assert isinstance(state, OnnxState)
         given = {"tokens": tokens, "forbidden": self._forbidden, **state.rows, **state.examples}
-        found = _run(self._step, given)
+        found = dict(zip(self._made, self._step.run(self._made, given), strict=True))
         rows = {name: found.get(f"next_{name}", before) for name, before in state.rows.items()}
-        return StepResult(found["log_probs"], found.get("weights"), replace(state, rows=rows))
+        following = OnnxState(rows, state.examples)
+        return StepResult(found["log_probs"], found.get("weights"), following)
 
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
         assert isinstance(state, OnnxState)
         examples = state.examples
-        if examples:
-            count = len(examples["bias"])
-            per_example = len(state) // count
-            owners = rows // per_example
+        count = len(examples["bias"]) if examples else 0
+        if count > 1:
+            owners = rows // (len(state) // count)
             kept = owners[np.diff(owners, prepend=-1) > 0]  # ascending, by the contract
             if len(kept) < count:
                 examples = {name: values[kept] for name, values in examples.items()}
-        return OnnxState({name: values[rows] for name, values in state.rows.items()}, examples)
+        taken = {name: values.take(rows, axis=0) for name, values in state.rows.items()}
+        return OnnxState(taken, examples)
 
     def _zeros(self, rows: int) -> dict[str, Floats]:
         """A language model's first state."""
-        outputs = {each.name for each in self._step.get_outputs()}
-        sizes = {n: shape[1] for n, shape in self._wanted.items() if f"next_{n}" in outputs}
+        sizes = {n: shape[1] for n, shape in self._wanted.items() if f"next_{n}" in self._made}
         return {name: np.zeros((rows, size), np.float32) for name, size in sizes.items()}
 
 
@@ -143,11 +145,6 @@ def _bias(mask: Floats, steered: Steered | None) -> Floats:
         shapes = f"{steered.bias.shape} for context sets of {mask.shape}"
         raise SearchError(f"a bias of shape {shapes}; give one number for each position")
     return bias + np.asarray(steered.bias, np.float32)
-
-
-def _run(session: Any, given: dict[str, Any]) -> dict[str, Any]:
-    names = [each.name for each in session.get_outputs()]
-    return dict(zip(names, session.run(names, given), strict=True))
 
 
 class OnnxPictureEncoder:

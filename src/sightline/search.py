@@ -241,21 +241,20 @@ def beam(stepper: Stepper, inputs: Any, options: BeamOptions) -> Iterator[Snapsh
         position = np.arange(found.score.size).reshape(found.score.shape)  # (A, G, 2k)
         norm = step**options.length_penalty
 
-        ending = found.ending_score()
-        if ending.max(initial=-np.inf) > -np.inf:
-            finished = finished.join(ending / norm, step, position).best(k)
+        if not found.live[..., :k].all():
+            finished = finished.join(found.ending_score() / norm, step, position).best(k)
         kept = found.pick(found.live) & (finished.score[..., -1:] == -np.inf)  # (A, G, k)
         scores = np.where(kept, found.pick(found.score), -np.inf)
-        stuck = ~kept.any(axis=2) & (finished.score[..., 0] == -np.inf)  # (A, G)
-        ahead = Pool.at(scores / norm, step, found.pick(position))
-        ahead = ahead.best(k) if G > 1 else ahead  # a single group's are in order
-        partial = partial.where(stuck, ahead) if stuck.any() else ahead
+        going = found.pick(position)
+        partial = _partial(partial, finished, kept, scores / norm, step, going)
 
         # The most that a live hypothesis can still reach: no more losses, and the full length. A
         # model that is sure of all that follows does reach it: no tighter bound would be exact.
         hope = scores.max(axis=2) / options.max_length**options.length_penalty  # (A, G)
         enough = finished.score[..., min(options.n_best, k) - 1] >= hope
-        over = enough.all(axis=1) | (step == options.max_length)  # (A,)
+        over = enough.all(axis=1)  # (A,)
+        if step == options.max_length:
+            over[:] = True
         some_over = bool(over.any())
         if some_over:
             settled = settled.copy()
@@ -268,17 +267,35 @@ def beam(stepper: Stepper, inputs: Any, options: BeamOptions) -> Iterator[Snapsh
         yield Snapshot(step, done, history, stand, options.n_best, settled)
         if done:
             return
-        leaves = stand() if some_over else leaves
 
-        on = ~over
-        rows, tokens, origin = (
-            found.pick(values)[on].ravel() for values in (found.row, found.token, position)
-        )
+        rows, tokens, origin = found.pick(found.row), found.pick(found.token), going
+        if some_over:
+            leaves, on = stand(), ~over
+            rows, tokens, origin = rows[on], tokens[on], origin[on]
+            active, scores, finished, partial = active[on], scores[on], finished[on], partial[on]
+        rows, tokens, origin = rows.ravel(), tokens.ravel(), origin.ravel()
         state = stepper.select(result.state, rows)
-        active, scores, finished, partial = active[on], scores[on], finished[on], partial[on]
         if options.block_ngrams:
             written = np.concatenate([written[rows], tokens[:, None]], axis=1)
     yield Snapshot(0, True, history, leaves.itself, options.n_best, settled)  # no examples
+
+
+def _partial(
+    before: Pool,
+    finished: Pool,
+    kept: NDArray[np.bool_],  # (A, G, k)
+    score: NDArray[np.float64],  # (A, G, k), length-normalised
+    step: int,
+    position: NDArray[np.int64],  # (A, G, k)
+) -> Pool:
+    """The hypotheses that go on; where none does and none has finished, those before this step."""
+    ahead = Pool.at(score, step, position)
+    if kept.shape[1] > 1:  # a single group's are in order
+        ahead = ahead.best(kept.shape[2])
+    if kept[..., 0].all():
+        return ahead
+    stuck = ~kept.any(axis=2) & (finished.score[..., 0] == -np.inf)  # (A, G)
+    return before.where(stuck, ahead) if stuck.any() else ahead
 
 
 def _stand(leaves: Leaves, active: NDArray[np.int64], finished: Pool, partial: Pool) -> Leaves:

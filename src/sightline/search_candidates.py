@@ -73,25 +73,27 @@ def extend(
     """
     (A, G, R), V = scores.shape, log_probs.shape[1]
     log_probs = log_probs.reshape(A, -1, V)  # (A, G·R, V); (A, 1, V) at the first step
+    rows = log_probs.shape[1]
     uses = np.zeros((A, V), dtype=np.float32) if G > 1 else None  # by earlier groups, this step
     examples = np.arange(A)[:, None]
     groups = []
     for g in range(G):
-        first = g * R if log_probs.shape[1] == G * R else 0
-        own = log_probs[:, first : first + R]  # (A, R, V)
-        ranked = own if uses is None or g == 0 else own - diversity * uses[:, None]
-        possible, slot, token = best(ranked, scores[:, g], 2 * k)  # (A, 2k)
-        log_prob = own[examples, slot, token]
-        live = possible & (token != (-1 if end is None else end))
-        order = np.argsort(~live, axis=1, kind="stable")[:, :k]
-        found = Found(
-            score=np.where(possible, scores[examples, g, slot] + log_prob, -np.inf),
-            row=examples * log_probs.shape[1] + first + slot,
-            token=token,
-            log_prob=log_prob,
-            live=live,
-            order=order,
-        )
+        first = g * R if rows == G * R else 0
+        ranked = log_probs[:, first : first + R]  # (A, R, V)
+        if uses is not None and g > 0:
+            ranked = ranked - diversity * uses[:, None]
+        total, place = best(ranked, scores[:, g], 2 * k)  # (A, 2k)
+        slot, token = np.divmod(place, V)
+        row = slot + (examples * rows + first)
+        log_prob = log_probs.take(row * V + token)
+        if uses is not None:  # what was ranked is not the score
+            true = scores[examples, g, slot] + log_prob
+            total = np.where(total > -np.inf, true, -np.inf)
+        live = total > -np.inf
+        if end is not None:
+            live &= token != end
+        order = (~live).argsort(axis=1, kind="stable")[:, :k]
+        found = Found(total, row, token, log_prob, live, order)
         if uses is not None:
             np.add.at(uses, (examples, found.pick(token)), found.pick(live))
         groups.append(found)
@@ -105,35 +107,43 @@ def best(
     log_probs: NDArray[np.float32],  # (A, R, V)
     scores: NDArray[np.float64],  # (A, R)
     count: int,
-) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
-    """The `count` best of scores + log_probs per example: possible?, slot, token, each (A, count).
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The `count` best of scores + log_probs per example, and their places slot · V + token.
 
-    Best first, ties to the lower slot and token. Every value is read once, for the maxima of
-    strided blocks (token mod width); only blocks that can hold one of the best are looked into.
+    Each (A, count), best first, ties to the lower place, −inf where there is no more. Every value
+    is read once, for the maxima of strided blocks (token mod width); only blocks that can hold
+    one of the best are looked into.
     """
     A, R, V = log_probs.shape
     width = min(V, max(64, V // 24))
     whole = V - V % width
     peaks = log_probs[..., :whole].reshape(A, R, -1, width).max(axis=2)  # (A, R, width)
-    rest = peaks[..., : V - whole]
-    np.maximum(rest, log_probs[..., whole:], out=rest)
-    check_numbers(peaks)
-    examples = np.arange(A)[:, None]
+    if whole < V:
+        rest = peaks[..., : V - whole]
+        np.maximum(rest, log_probs[..., whole:], out=rest)
+    check_numbers(peaks.max(initial=-np.inf))
     blocks = contenders((scores[..., None] + peaks).reshape(A, -1), count)  # (A, n)
-    slot, first = np.divmod(blocks, width)
-    token = first[..., None] + np.arange(0, V, width)  # (A, n, W)
-    values = log_probs[examples[..., None], slot[..., None], np.minimum(token, V - 1)]
-    totals = np.where(token < V, values + scores[examples, slot][..., None], -np.inf)
-    totals = totals.reshape(A, -1)
+    slot, token = np.divmod(blocks[..., None], width)  # (A, n, 1)
+    token = token + np.arange(0, V, width)  # (A, n, W)
+    place = slot * V + token
+    before = scores.take(in_all(slot[..., 0], R))  # (A, n)
+    values = log_probs.take(in_all(place.reshape(A, -1), R * V), mode="clip")
+    totals = values.reshape(token.shape) + before[..., None]
+    if whole < V:  # the last stripe is short
+        totals = np.where(token < V, totals, -np.inf)
+    totals, place = totals.reshape(A, -1), place.reshape(A, -1)
 
-    places = contenders(totals, count)  # (A, ≥ count), or fewer where there are no more
-    flat = (slot[..., None] * V + np.minimum(token, V - 1)).reshape(A, -1)[examples, places]
-    order = np.lexsort((flat, -totals[examples, places]))[:, :count]
-    found = totals[examples, places[examples, order]] > -np.inf
-    slot, token = np.divmod(flat[examples, order], V)
-    if (missing := count - order.shape[1]) > 0:  # a vocabulary smaller than the beam
-        found, slot, token = (np.pad(a, ((0, 0), (0, missing))) for a in (found, slot, token))
-    return found, slot, token
+    some = in_all(contenders(totals, count), totals.shape[1])  # (A, ≥ count), or all there are
+    totals, place = totals.take(some), place.take(some)
+    order = in_all(np.lexsort((place, -totals))[:, :count], totals.shape[1])
+    totals, place = totals.take(order), place.take(order)
+    possible = totals > -np.inf
+    if not possible.all():  # no token of a place that does not exist
+        place = np.where(possible, place, 0)
+    if (missing := count - totals.shape[1]) > 0:  # a vocabulary smaller than the beam
+        totals = np.pad(totals, ((0, 0), (0, missing)), constant_values=-np.inf)
+        place = np.pad(place, ((0, 0), (0, missing)))
+    return totals, place
 
 
 def contenders(totals: NDArray[np.float64], count: int) -> NDArray[np.int64]:
@@ -141,13 +151,13 @@ def contenders(totals: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     size = totals.shape[1]
     if size <= count:
         return np.broadcast_to(np.arange(size), totals.shape)
-    places = np.argpartition(totals, size - count, axis=1)[:, size - count :]
-    threshold = np.take_along_axis(totals, places, axis=1).min(axis=1, keepdims=True)
+    places = totals.argpartition(size - count, axis=1)[:, size - count :]
+    threshold = totals.take(in_all(places[:, :1], size))  # the least of them
+    if np.count_nonzero(totals >= threshold) == places.size:
+        return places
     threshold = np.maximum(threshold, np.finfo(np.float64).min)  # ties at −inf do not matter
     n = int(np.count_nonzero(totals >= threshold, axis=1).max())
-    if n > count:
-        places = np.argpartition(totals, size - n, axis=1)[:, size - n :]
-    return places
+    return totals.argpartition(size - n, axis=1)[:, size - n :] if n > count else places
 
 
 def without_repeats(
