@@ -13,6 +13,14 @@ class DataError(UserError):
     """A bad input file or item; the message names the file and, where it has one, the line."""
 
 
+class PictureKindError(DataError):
+    """A file whose content is no kind of picture that Sightline reads."""
+
+
+class PictureSizeError(DataError):
+    """A picture that is larger than it may be."""
+
+
 class ConfigError(UserError):
     """A recipe or override that cannot be used; the message names the key and its line."""
 

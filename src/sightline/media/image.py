@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from sightline.errors import DataError
+from sightline.errors import DataError, PictureKindError, PictureSizeError
 
 ImageSource = str | os.PathLike[str] | bytes | BinaryIO
 
@@ -74,8 +74,12 @@ def _decoder_for(head: bytes, name: str) -> str:
             return decoder
     for magic, reason in _REFUSED:
         if head.startswith(magic):
-            raise DataError(f"{name}: not a picture that Sightline reads: {reason}")
-    raise DataError(f"{name}: not a picture that Sightline reads: {_text_kind(head)}")
+            raise _unknown(name, reason)
+    raise _unknown(name, _text_kind(head))
+
+
+def _unknown(name: str, reason: str) -> PictureKindError:
+    return PictureKindError(f"{name}: not a picture that Sightline reads: {reason}")
 
 
 def _iso_decoder(head: bytes, name: str) -> str:
@@ -83,10 +87,8 @@ def _iso_decoder(head: bytes, name: str) -> str:
     if b"avif" in brands or b"avis" in brands:
         return "AVIF"
     if any(brand in brands for brand in (b"heic", b"heix", b"mif1", b"hevc")):
-        raise DataError(
-            f"{name}: not a picture that Sightline reads: it is HEIC; convert it to JPEG or PNG"
-        )
-    raise DataError(f"{name}: not a picture that Sightline reads: it is an MP4 or MOV video")
+        raise _unknown(name, "it is HEIC; convert it to JPEG or PNG")
+    raise _unknown(name, "it is an MP4 or MOV video")
 
 
 def _text_kind(head: bytes) -> str:
@@ -163,7 +165,7 @@ def _decode(file: BinaryIO, decoder: str, name: str, max_pixels: int) -> NDArray
     except DataError:
         raise
     except Image.DecompressionBombError:
-        raise DataError(
+        raise PictureSizeError(
             f"{name}: too large: more than twice Pillow's limit of pixels; scale it down first"
         ) from None
     except Image.UnidentifiedImageError:
@@ -180,7 +182,7 @@ def _check_pixels(size: tuple[int, int], name: str, max_pixels: int) -> None:
     if width < 1 or height < 1:
         raise DataError(f"{name}: the picture is empty ({width} x {height} pixels)")
     if width * height > max_pixels:
-        raise DataError(
+        raise PictureSizeError(
             f"{name}: too large: {width} x {height} pixels, and the limit is {max_pixels:,}; "
             "scale it down first"
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sightline.errors import DataError, UserError
+from sightline.errors import DataError, PictureKindError, PictureSizeError, UserError
 from sightline.media.image import read_image
 from sightline.search import Snapshot
 from sightline.serve.batching import Update
@@ -55,7 +55,7 @@ class ServedCaptioner:
         try:
             pixels = read_image(picture, name="the picture", max_pixels=max_pixels)
         except DataError as error:
-            raise _bad_picture(str(error)) from None
+            raise _bad_picture(error) from None
         read = self.model.read(pixels)
         if focus is not None:
             focus_bias(focus, read.visible_box, self.model.encoder.grid())  # or a UserError
@@ -146,12 +146,12 @@ def _answer(model: Served, found: Description, seconds: float) -> dict[str, Any]
     return {"model": model.name, "task": model.task, **content, "seconds": round(seconds, 4)}
 
 
-def _bad_picture(message: str) -> Refusal:
-    if "not a picture that Sightline reads" in message:
-        return Refusal(415, "unsupported_picture", message)
-    if ": too large: " in message:
-        return Refusal(413, "too_many_pixels", message)
-    return Refusal(400, "bad_picture", message)
+def _bad_picture(error: DataError) -> Refusal:
+    if isinstance(error, PictureKindError):
+        return Refusal(415, "unsupported_picture", str(error))
+    if isinstance(error, PictureSizeError):
+        return Refusal(413, "too_many_pixels", str(error))
+    return Refusal(400, "bad_picture", str(error))
 
 
 # ---------------------------------------------------------------------------- by name
