@@ -162,10 +162,12 @@ class Decoder(nn.Module):
     ) -> tuple[Steps, DecoderState]:
         """Every step in turn, for any cell and attention."""
         projected = self.recurrent.project(inputs)  # all steps at once: (N, T, gates · H)
+        from_context = self._context_weight(state)
         parts = []
-        for t in range(inputs.shape[1]):
+        # parts of tensors are taken once, for their gradients to be put together once
+        for t, now in enumerate(projected.unbind(1)):
             look = None if chosen is None else chosen[:, t]
-            hidden, context, focus, state = self._step(projected[:, t], state, look, expected)
+            hidden, context, focus, state = self._step(now, from_context, state, look, expected)
             parts.append((hidden, context, focus.weights, focus.used))
         return Steps(*(torch.stack(part, 1) for part in zip(*parts, strict=True))), state
 
@@ -217,12 +219,13 @@ class Decoder(nn.Module):
             hidden, recurrent = self.recurrent.step(projected, state.recurrent)
             readout = self._readout(embedded, hidden, None)
             return readout, None, replace(state, recurrent=recurrent)
-        hidden, context, focus, state = self._step(projected, state)
+        hidden, context, focus, state = self._step(projected, self._context_weight(state), state)
         return self._readout(embedded, hidden, context), focus.used, state
 
     def _step(
         self,
-        projected: Tensor,
+        projected: Tensor,  # (N, gates · H)
+        from_context: Tensor,  # (gates · H, D)
         state: DecoderState,
         chosen: Tensor | None = None,
         expected: Tensor | None = None,
@@ -236,10 +239,14 @@ class Decoder(nn.Module):
         context = focus.context
         if self.config.gate:
             context = torch.sigmoid(self.gate(before)) * context  # β_t ẑ_t
-        projected = projected + self.recurrent.project_more(context)
+        projected = projected + F.linear(context, from_context)
         hidden, recurrent = self.recurrent.step(projected, state.recurrent)
         attended = self.attention.remember(state.attended, focus)
         return hidden, context, focus, replace(state, recurrent=recurrent, attended=attended)
+
+    def _context_weight(self, state: DecoderState) -> Tensor:
+        assert state.context is not None
+        return self.recurrent.trailing_weight(state.context.values.shape[2])
 
     def _with_constant(self, embedded: Tensor, state: DecoderState) -> Tensor:
         """The cell's input: the embedding, beside it the context's mean where it enters."""

@@ -90,16 +90,15 @@ class Recurrent(nn.Module):
     def project(self, inputs: Tensor) -> Tensor:
         """The part of the first layer's gates that does not depend on the state: W x + b.
 
-        Takes (…, input_size), or the leading columns of it; the rest can be added by
-        `project_more`. Kept apart so that a decoder computes it for all steps at once.
+        Takes (…, input_size), or the leading columns of it, for a decoder that computes these for
+        all steps at once and adds the rest, with `trailing_weight`, at each.
         """
         weight, _, bias, _ = self._weights(0)
         return F.linear(inputs, weight[:, : inputs.shape[-1]], bias)  # (…, gates · hidden)
 
-    def project_more(self, inputs: Tensor) -> Tensor:
-        """The same for the trailing columns of the input, without the bias."""
-        weight = self._weights(0)[0]
-        return F.linear(inputs, weight[:, self.input_size - inputs.shape[-1] :])
+    def trailing_weight(self, columns: int) -> Tensor:
+        """The first layer's weight for the last columns of its input, (gates · hidden, columns)."""
+        return self._weights(0)[0][:, self.input_size - columns :]
 
     def loop_weights(self, leading: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """A single layer for `fused.attend_and_advance`: the input's weight in two parts, of its
