@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.data.manifest import Example, normalise_caption, read_manifest, write_manifest
+from sightline.data.manifest import (
+    Example,
+    normalise_caption,
+    read_manifest,
+    read_split,
+    write_manifest,
+)
 from sightline.errors import DataError
 
 DATA = Path(os.environ.get("SIGHTLINE_DATA", Path(__file__).parents[1] / "../shared/data"))
@@ -115,6 +121,16 @@ def test_a_task_can_ask_for_its_medium(tmp_path: Path) -> None:
     path = manifest(tmp_path, GOOD, {"id": "t", "source": "hallo", "targets": ["hello"]})
     assert len(read_manifest(path)) == 2
     assert ":2: 'image' is missing" in fault(path, medium="image")
+
+
+def test_a_split_is_read_for_a_task(tmp_path: Path) -> None:
+    held_out = {"id": "2", "image": "b.jpg", "targets": ["a cat"], "split": "test"}
+    path = manifest(tmp_path, {"id": "1", "image": "a.jpg", "targets": ["a dog"]}, held_out)
+    assert [example.id for example in read_split(path, "test", "caption")] == ["2"]
+    with pytest.raises(DataError, match="has no item of split 'dev'"):
+        read_split(path, "dev", "caption")
+    with pytest.raises(DataError, match="'source' is missing"):
+        read_split(path, "test", "translate")
 
 
 def test_missing_and_empty_manifests_are_clear(tmp_path: Path) -> None:

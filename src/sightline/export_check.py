@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sightline.data.manifest import read_manifest
-from sightline.errors import DataError, UserError
+from sightline.data.manifest import read_split
+from sightline.errors import UserError
 from sightline.media.text import read_text
 
 # What an export may lose, in hundredths (of a language model: nats per token), by its weights.
@@ -52,10 +52,7 @@ def compare(model: Any, export: Any, data: Path, split: str) -> Comparison:
         text = read_text(data)
         scores = {"nats": (model.evaluate(text)["loss"], export.evaluate(text)["loss"])}
         return Comparison(len(text), 1.0, scores)
-    medium: Any = "image" if model.recipe.task == "caption" else "source"
-    examples = [e for e in read_manifest(data, medium=medium) if e.split == split]
-    if not examples:
-        raise DataError(f"{data} has no item of split {split!r} to compare on")
+    examples = read_split(data, split, model.recipe.task)
     texts = [_texts(each, examples) for each in (model, export)]
     same = sum(a == b for a, b in zip(*texts, strict=True)) / len(examples)
     before, after = (_scores(each, examples, model.recipe.task) for each in texts)

@@ -20,6 +20,7 @@ from sightline.errors import CheckpointError, UserError
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<begin>", "<end>", "<unk>")
 Kind = Literal["word", "char", "bpe"]
+VOCAB = "vocab.json"  # in a model's folder: what it writes with
 
 SPACE = "▁"  # stands for a blank inside a BPE piece, so that decoding is exact
 # Merges never cross a chunk: letters and digits, or signs, either after a blank, or one blank. A

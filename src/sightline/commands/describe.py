@@ -43,8 +43,8 @@ def describe(
     """Describe pictures in words; one bad file does not stop the rest."""
     import sys
 
-    from sightline.commands import load_for
     from sightline.data.progress import counted
+    from sightline.tasks import load_for
     from sightline.tasks.focus import parse_focus
 
     box = None if focus is None else parse_focus(focus)

@@ -32,14 +32,15 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Print a model's metrics on data that it was not trained on."""
-    from sightline.commands import load_for
+    from sightline.data.manifest import read_split
+    from sightline.tasks import load_for
 
     tasks = ("language_model", "caption", "translate")
     loaded = load_for(model, *tasks, overrides=overrides or ())
     if loaded.recipe.task == "language_model":
         _language_model(loaded, data, as_json)
         return
-    examples = _examples(loaded, data, split)
+    examples = read_split(data or loaded.recipe.manifest, split, loaded.recipe.task)
     if loaded.recipe.task == "caption":
         described = loaded.describe_examples(examples, beam=beam)
         metrics = ["bleu", "bleu_nobp", "meteor", "rouge_l", "cider"]
@@ -51,18 +52,6 @@ def evaluate(
         _table(loaded, scores, f"{len(examples)} items of the {split} split")
     if report is not None and loaded.recipe.task == "caption":
         _report(report, loaded, examples, described, scores, Path(model) / "log.jsonl")
-
-
-def _examples(model: Any, data: Path | None, split: str) -> list[Example]:
-    from sightline.data.manifest import read_manifest
-    from sightline.errors import DataError
-
-    path = data or Path(model.recipe.manifest)
-    medium: Any = "image" if model.recipe.task == "caption" else "source"
-    examples = [e for e in read_manifest(path, medium=medium) if e.split == split]
-    if not examples:
-        raise DataError(f"{path} has no item of split {split!r}")
-    return examples
 
 
 def _score(

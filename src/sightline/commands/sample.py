@@ -30,7 +30,8 @@ def sample(
     """Write text with a language model, as it comes."""
     import json
 
-    from sightline.commands import load_for, one_thread
+    from sightline.commands import one_thread
+    from sightline.tasks import load_for
 
     language_model = load_for(model, "language_model")
     one_thread()

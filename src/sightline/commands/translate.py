@@ -74,8 +74,8 @@ def translate(
 
 def load_translators(models: list[str], lm: str | None, lm_weight: float) -> Translator:
     """The models together, with a language model where one is named."""
-    from sightline.commands import load_for
     from sightline.errors import UserError
+    from sightline.tasks import load_for
 
     if not models:
         raise UserError("name a translation model: --model RUN (repeat it for an ensemble)")

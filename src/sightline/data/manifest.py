@@ -23,6 +23,7 @@ Split = Literal["train", "dev", "test"]
 Medium = Literal["image", "audio", "video", "source"]
 SPLITS: tuple[str, ...] = get_args(Split)
 MEDIA: tuple[str, ...] = ("image", "audio", "video")  # keys whose value is a file
+READS: dict[str, Medium] = {"caption": "image", "translate": "source"}  # by task
 KEYS = ("id", *MEDIA, "source", "targets", "split", "meta")
 # What people write, and what the manifest calls it.
 _SYNONYMS = {
@@ -87,6 +88,14 @@ def read_manifest(path: str | os.PathLike[str], *, medium: Medium | None = None)
         raise DataError("\n".join(shown + ([f"… and {more} more faults"] if more else [])))
     if not examples:
         raise DataError(f"{path}: the manifest is empty")
+    return examples
+
+
+def read_split(path: str | os.PathLike[str], split: str, task: str) -> list[Example]:
+    """The examples of one split that a task's models can be tried on."""
+    examples = [each for each in read_manifest(path, medium=READS[task]) if each.split == split]
+    if not examples:
+        raise DataError(f"{path} has no item of split {split!r}")
     return examples
 
 

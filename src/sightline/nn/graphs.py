@@ -42,8 +42,12 @@ EMPTY = -1e29  # a bias below this says that there is no such position
 LOWEST = float(np.finfo(np.float32).min)
 
 
-def parts_of(decoder: Decoder) -> str:
-    return "hc" if decoder.config.cell == "lstm" else "h"
+def parts_of(recurrent: Recurrent) -> str:
+    return "hc" if recurrent.kind == "lstm" else "h"
+
+
+def states_of(recurrent: Recurrent) -> list[str]:
+    return [f"{part}{layer}" for layer in range(recurrent.layers) for part in parts_of(recurrent)]
 
 
 def looks_back(decoder: Decoder) -> bool:
@@ -63,7 +67,7 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
     total = g("Squeeze", g("MatMul", mask, "values"), g.shape(1))
     count = g("Clip", g("ReduceSum", "mask", g.shape(1), keepdims=1), g.number(1.0))
     mean = g("Div", total, count)  # (B, D)
-    for number, part in enumerate(parts_of(decoder)):
+    for number, part in enumerate(parts_of(decoder.recurrent)):
         if "state" in decoder.entries:  # f_init: h and c of all layers
             first, _, second, _ = cast(Any, decoder.enter_state[number])
             hidden = g("Relu", g.linear(mean, first.weight, first.bias))
@@ -114,7 +118,7 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     """
     g, config = Graph(weights), decoder.config
     hidden_size, embedding = config.hidden, config.embedding
-    states = [f"{p}{layer}" for layer in range(config.layers) for p in parts_of(decoder)]
+    states = states_of(decoder.recurrent)
     inputs: dict[str, tuple[int, tuple[str | int, ...]]] = {
         "tokens": (INT64, ("rows",)),
         "forbidden": (FLOAT, (decoder.vocab_size,)),
@@ -129,32 +133,31 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     projected = _project(g, decoder, embedded, constant)  # (N, gates)
     found: dict[str, str] = {}
     readout = None
+    own, asked, gate = _ask(g, decoder)
     if decoder.attention is not None:
-        top = f"h{config.layers - 1}"  # the top layer's h_{t-1}
         size = embedding if config.output == "deep" else 0
         inputs["keys"] = (FLOAT, ("examples", "positions", config.attention.size))
         inputs["mixed"] = (FLOAT, ("examples", "positions", gates + size))
         inputs["bias"] = (FLOAT, ("examples", "positions"))
         if looks_back(decoder):
             inputs["attended"] = (FLOAT, ("rows", "positions"))
-        found["weights"] = _attend(g, decoder.attention, top, looks_back(decoder))
+        rows = _attend(g, decoder.attention, asked, looks_back(decoder))  # (B, K, M)
+        found["weights"] = g("Flatten", rows, axis=2)  # (N, M)
         if looks_back(decoder):
             summed = config.attention.cumulative
             both = g("Add", "attended", found["weights"]) if summed else found["weights"]
             found["attended"] = g("Identity", both)
-        rows = g("Reshape", found["weights"], g.grouped("positions"))  # (B, K, M)
         context = g("Reshape", g("MatMul", rows, "mixed"), g.shape(-1, gates + size))
         if config.gate:
-            gate = g.linear(top, decoder.gate.weight, decoder.gate.bias)
             context = g("Mul", g("Sigmoid", gate), context)  # β_t ẑ_t
         if size:
             context, readout = g.split(context, g.shape(gates, size), 2)
         projected = g("Add", projected, context)
-    found |= _advance(g, decoder, projected, {name: name for name in states})
+    found |= _advance(g, decoder, projected, {name: name for name in states}, own)
     hidden = found[f"h{config.layers - 1}"]
     if config.output == "deep":  # E y_{t-1} + L_h h_t + L_z ẑ_t
         layer = decoder.from_hidden
-        hidden = g("Add", embedded, g.linear(hidden, layer.weight, layer.bias))
+        hidden = g("Add", embedded, g.linear(hidden, layer.weight, layer.bias, bounded=True))
         hidden = hidden if readout is None else g("Add", hidden, readout)
     if isinstance(decoder, FusedDecoder):  # + L_s (g_t s_t)
         size = decoder.prior.recurrent.hidden
@@ -162,12 +165,35 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
         told, heard = _hear(g, decoder)
         hidden, found = g("Add", hidden, told), found | heard
     bias = g("Add", g.vector(decoder.output.bias), "forbidden")  # (V,)
-    # tied: the matrix is stored once
-    output = embedding_matrix if config.tied else g.weight(decoder.output.weight)
-    logits = g("Gemm", hidden, output, bias, transB=1)
+    if config.tied and weights == "int16":  # the matrix is stored once
+        logits = g("Gemm", hidden, embedding_matrix, bias, transB=1)
+    else:
+        logits = g.linear(hidden, decoder.output.weight, bias)
     outputs = {"log_probs": g("LogSoftmax", logits, axis=1)}
     outputs |= {name if name == "weights" else f"next_{name}": at for name, at in found.items()}
     return g.model(inputs, outputs)
+
+
+def _ask(g: Graph, decoder: Decoder) -> tuple[str, str, str]:
+    """All that is made of the top layer's h_{t-1} alone, in one product.
+
+    Its share of the layer's own gates, the attention's query, what the gate β opens by.
+    """
+    config = decoder.config
+    top, recurrent = config.layers - 1, cast(Any, decoder.recurrent)
+    weights = [getattr(recurrent, f"weight_hh_l{top}")]
+    biases = [getattr(recurrent, f"bias_hh_l{top}")]
+    if decoder.attention is not None:
+        weights.append(decoder.attention.query.weight)
+        biases.append(torch.zeros(config.attention.size))
+        if config.gate:
+            weights.append(decoder.gate.weight)
+            biases.append(decoder.gate.bias)
+    made = g.linear(f"h{top}", torch.cat(weights), torch.cat(biases), bounded=True)
+    sizes = [len(weight) for weight in weights]
+    split = g.split(made, g.shape(*sizes), len(sizes)) if len(sizes) > 1 else [made]
+    own, asked, gate = [*split, "", ""][:3]
+    return own, asked, gate
 
 
 def _input_weight(decoder: Decoder) -> Tensor:
@@ -183,9 +209,7 @@ def _project(g: Graph, decoder: Decoder, fed: str, constant: str | None) -> str:
 
 
 def _prior_states(decoder: FusedDecoder) -> list[str]:
-    recurrent = decoder.prior.recurrent
-    parts = "hc" if recurrent.kind == "lstm" else "h"
-    return [f"prior_{part}{layer}" for layer in range(recurrent.layers) for part in parts]
+    return [f"prior_{name}" for name in states_of(decoder.prior.recurrent)]
 
 
 def _hear(g: Graph, decoder: FusedDecoder) -> tuple[str, dict[str, str]]:
@@ -202,7 +226,11 @@ def _hear(g: Graph, decoder: FusedDecoder) -> tuple[str, dict[str, str]]:
 
 
 def _advance(
-    g: Graph, decoder: Decoder | Prior, projected: str, before: dict[str, str]
+    g: Graph,
+    decoder: Decoder | Prior,
+    projected: str,
+    before: dict[str, str],
+    own_of_top: str = "",  # W h_{t-1} + b of the top layer, where it is made already
 ) -> dict[str, str]:
     """One step of every layer: the new state by name."""
     recurrent: Any = decoder.recurrent
@@ -210,10 +238,12 @@ def _advance(
     for layer in range(recurrent.layers):
         if layer:
             weight, bias = getattr(recurrent, f"weight_ih_l{layer}"), f"bias_ih_l{layer}"
-            projected = g.linear(after[f"h{layer - 1}"], weight, getattr(recurrent, bias))
-        weight = getattr(recurrent, f"weight_hh_l{layer}")
-        h = before[f"h{layer}"]
-        own = g.linear(h, weight, getattr(recurrent, f"bias_hh_l{layer}"))
+            below = after[f"h{layer - 1}"]
+            projected = g.linear(below, weight, getattr(recurrent, bias), bounded=True)
+        weight, bias = getattr(recurrent, f"weight_hh_l{layer}"), f"bias_hh_l{layer}"
+        h, own = before[f"h{layer}"], own_of_top
+        if not own or layer + 1 < recurrent.layers:
+            own = g.linear(h, weight, getattr(recurrent, bias), bounded=True)
         if recurrent.kind == "rnn":
             after[f"h{layer}"] = g("Tanh", g("Add", projected, own))
         elif recurrent.kind == "gru":
@@ -244,10 +274,9 @@ def _lstm(g: Graph, size: int, total: str, c: str) -> tuple[str, str]:
 # ---------------------------------------------------------------------------------- attention
 
 
-def _attend(g: Graph, attention: Attention, query: str, looks_back: bool) -> str:
-    """The weights (N, M); those of hard attention by their expectation."""
+def _attend(g: Graph, attention: Attention, asked: str, looks_back: bool) -> str:
+    """The weights (B, K, M) of a query (N, A); those of hard attention by their expectation."""
     config = attention.config
-    asked = g.linear(query, attention.query.weight)  # (N, A)
     asked = g("Reshape", asked, g.grouped(1, config.size))  # (B, K, 1, A)
     hidden = g("Add", g("Unsqueeze", "keys", g.shape(1)), asked)  # (B, K, M, A)
     if config.kind == "location":  # U (F * α₋)
@@ -256,16 +285,18 @@ def _attend(g: Graph, attention: Attention, query: str, looks_back: bool) -> str
         seen = g("Conv", before, g.weight(attention.filters.weight), pads=[edge, edge])
         seen = g.product(g("Transpose", seen, perm=[0, 2, 1]), attention.location.weight)
         hidden = g("Add", hidden, g("Reshape", seen, g.grouped("positions", config.size)))
-    scores = g.product(g("Tanh", hidden), attention.score.weight)  # (B, K, M, 1)
-    scores = g("Add", g("Squeeze", scores, g.shape(3)), g("Unsqueeze", "bias", g.shape(1)))
-    return _normalise(g, attention, g("Flatten", scores, axis=2), looks_back)
+    score = g.vector(attention.score.weight.T)  # (A, 1)
+    scores = g("Squeeze", g("MatMul", g("Tanh", hidden), score), g.shape(3))  # (B, K, M)
+    scores = g("Add", scores, g("Unsqueeze", "bias", g.shape(1)))
+    if attention.is_plain:  # e^-1e30 is 0: nothing else is needed
+        return g("Softmax", _sharpened(g, scores, config.temperature), axis=2)
+    normalised = _normalise(g, attention, g("Flatten", scores, axis=2), looks_back)
+    return g("Reshape", normalised, g.grouped("positions"))
 
 
 def _normalise(g: Graph, attention: Attention, scores: str, looks_back: bool) -> str:
-    """As Attention.normalise; the mask is in the scores."""
+    """As Attention.normalise of scores (N, M), which the mask is in."""
     config = attention.config
-    if attention.is_plain:  # e^-1e30 is 0: nothing else is needed
-        return g("Softmax", _sharpened(g, scores, config.temperature), axis=1)
     allowed = g("Greater", scores, g.number(EMPTY))
     if config.window and looks_back:
         allowed = _window(g, allowed, config.window)
@@ -305,7 +336,7 @@ def _window(g: Graph, allowed: str, reach: int) -> str:
 # ---------------------------------------------------------------------------------- encoders
 
 
-def picture_graph(encoder: ImageEncoder, weights: Weights) -> onnx.ModelProto:
+def picture_graph(encoder: ImageEncoder) -> onnx.ModelProto:
     """Preprocessed pictures (B, 3, S, S) → values (B, M, D), traced."""
     side = encoder.spec.size
     buffer = io.BytesIO()
@@ -322,7 +353,7 @@ def picture_graph(encoder: ImageEncoder, weights: Weights) -> onnx.ModelProto:
             output_names=["values"],
             dynamic_axes={"pictures": {0: "examples"}, "values": {0: "examples"}},
         )
-    return with_weights_stored(buffer.getvalue(), weights)
+    return with_weights_stored(buffer.getvalue())
 
 
 def text_graph(encoder: TextEncoder, weights: Weights) -> onnx.ModelProto:

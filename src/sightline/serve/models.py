@@ -202,8 +202,9 @@ def _attention(config: Any) -> str:
 
 def load_models(sources: Sequence[str]) -> Models:
     """Load models given as PATH, ZOO-NAME or NAME=PATH; without any, all of the zoo that fit."""
-    from sightline import load, zoo
+    from sightline import zoo
     from sightline.config import top_level
+    from sightline.tasks import load_for
 
     given = list(sources)
     if not given:
@@ -216,17 +217,8 @@ def load_models(sources: Sequence[str]) -> Models:
         name, path = _named(source)
         if name in served:
             raise UserError(f"two models are called {name!r}; name them: --model NAME=PATH")
-        try:
-            model = load(path)
-        except ModuleNotFoundError as error:
-            raise UserError(f"{path} needs {error.name}: pip install 'sightline[train]'") from None
-        kind = KINDS.get(model.recipe.task)
-        if kind is None:
-            can = " and ".join(KINDS)
-            raise UserError(
-                f"{path} is a model for {model.recipe.task}; those for {can} are served"
-            )
-        served[name] = kind(name, model)
+        model = load_for(path, *KINDS)
+        served[name] = KINDS[model.recipe.task](name, model)
     return Models(served)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from sightline import config
-from sightline.errors import CheckpointError, ConfigError
+from sightline.errors import CheckpointError, ConfigError, UserError
 
 if TYPE_CHECKING:
     from sightline.config import TrainingConfig
@@ -141,3 +141,16 @@ def load_model(folder: Path | str, overrides: Sequence[str] = ()) -> Any:
         return load_exported(export, recipe)
     names = TASKS[recipe.task]
     return names.find(names.loader)(path, recipe)
+
+
+def load_for(model: Path | str, *tasks: str, overrides: Sequence[str] = ()) -> Any:
+    """A model as `load_model` gives it, if it is for one of these tasks."""
+    try:
+        loaded = load_model(model, overrides)
+    except ModuleNotFoundError as error:
+        raise UserError(f"{model} needs {error.name}: pip install 'sightline[train]'") from None
+    if loaded.recipe.task not in tasks:
+        raise UserError(
+            f"{model} is a model for {loaded.recipe.task}, not for {' or '.join(tasks)}"
+        )
+    return loaded

@@ -21,9 +21,7 @@ from sightline.tasks.text_writer import (
     LanguageModel,
     Tokens,
 )
-from sightline.vocab import UNKNOWN, Vocabulary
-
-VOCAB = "vocab.json"
+from sightline.vocab import UNKNOWN, VOCAB, Vocabulary
 
 
 def load_exported(export: Export, recipe: Any) -> Any:

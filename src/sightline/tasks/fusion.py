@@ -11,13 +11,12 @@ from sightline.errors import CheckpointError, ConfigError
 from sightline.exported import is_export
 from sightline.tasks.sentences import Sentences
 from sightline.tasks.translator import SOURCE_VOCAB
-from sightline.vocab import Vocabulary
+from sightline.vocab import VOCAB, Vocabulary
 
 if TYPE_CHECKING:
     from sightline.nn.model import EncoderDecoder
     from sightline.tasks.language_model import LanguageModelRecipe
 
-VOCAB = "vocab.json"
 LANGUAGE_MODEL = "language_model.yaml"  # in a fused model's folder: its language model's recipe
 
 

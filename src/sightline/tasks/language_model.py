@@ -30,7 +30,7 @@ from sightline.tasks.text_writer import (
     TextReader,
     Tokens,
 )
-from sightline.vocab import Vocabulary
+from sightline.vocab import VOCAB, Vocabulary
 
 if TYPE_CHECKING:
     from sightline.nn.decoder import DecoderState
@@ -87,7 +87,7 @@ class LanguageModelTask:
         if given is not None:
             recipe = replace(recipe, unit=given.kind, vocabulary=len(given))
         self.recipe = recipe
-        self.files = {"vocab.json": self.vocab.to_json()}
+        self.files = {VOCAB: self.vocab.to_json()}
         self.reader = TextReader(recipe, self.vocab)
         self.carries_state = recipe.sequence == "stream"
         self.held_out = held_out
@@ -199,7 +199,7 @@ def target_vocabulary(recipe: LanguageModelRecipe) -> Vocabulary:
         raise ConfigError(
             f"like={recipe.like} is a model of the task {task}; give one of the task translate"
         )
-    return Vocabulary.load(folder / "vocab.json")
+    return Vocabulary.load(folder / VOCAB)
 
 
 def split_text(recipe: LanguageModelRecipe) -> tuple[str, str]:
@@ -219,7 +219,7 @@ def load_language_model(folder: Path, recipe: LanguageModelRecipe) -> LanguageMo
     """The language model that a checkpoint holds."""
     from sightline.training import checkpoint
 
-    vocab = Vocabulary.load(folder / checkpoint.VOCAB)
+    vocab = Vocabulary.load(folder / VOCAB)
     model = build_model(recipe, vocab)
     checkpoint.load_weights(model, folder)
     return LanguageModel(recipe, vocab, TorchNetwork(model.eval()))
