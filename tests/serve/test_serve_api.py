@@ -14,6 +14,7 @@ from live_server import held, in_threads, picture_bytes, post, running, wait_for
 
 from sightline.errors import UserError
 from sightline.serve.logs import JsonLines
+from sightline.serve.metrics import Counter
 from sightline.serve.models import load_models
 
 
@@ -192,6 +193,13 @@ def test_health_readiness_and_metrics(server):
     assert float(lines["sightline_places_taken"]) == 0
 
 
+def test_counters_keep_their_last_digits():
+    received = Counter("received", "Bytes.")
+    received.add(by=123_456_788)
+    received.add()
+    assert received.lines()[-1] == "received 123456789"
+
+
 def test_samples_are_listed_and_given(server):
     for sample in server.client.get("/v1/samples").json()["samples"]:
         assert sample["url"].startswith("/samples/")
@@ -249,7 +257,11 @@ def test_a_key_is_asked_for_where_there_is_one():
             assert refused.status_code == 401
             assert refused.json()["error"]["code"] == "no_key"
         assert post(server.client).status_code == 401
-        for headers in ({"Authorization": "Bearer open sesame"}, {"X-API-Key": "open sesame"}):
+        for headers in (
+            {"Authorization": "Bearer open sesame"},
+            {"Authorization": "bearer open sesame"},
+            {"X-API-Key": "open sesame"},
+        ):
             files = {"file": b"x"}
             assert (
                 server.client.post("/v1/describe", files=files, headers=headers).status_code == 200

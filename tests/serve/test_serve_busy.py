@@ -93,24 +93,30 @@ def test_a_slow_model_has_fewer_places():
         assert [response.status_code for response in results] == [200] * places
 
 
+def sent(server, count, stream="false"):
+    """Connections on which a request was made, once they all hold a place."""
+    body = (
+        b'--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\nx\r\n'
+        b'--b\r\nContent-Disposition: form-data; name="stream"\r\n\r\n'
+        + stream.encode()
+        + b"\r\n--b--\r\n"
+    )
+    head = (
+        "POST /v1/describe HTTP/1.1\r\nHost: x\r\n"
+        f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode()
+    clients = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(count)]
+    for client in clients:
+        client.sendall(head + body)
+    wait_for(lambda: server.service.batcher.taken == count)
+    return clients
+
+
 @pytest.mark.parametrize("stream", ["false", "true"])
 def test_a_client_that_leaves_frees_its_place(stream):
     model, models = held()
     with running(models, Limits(max_queue=2, max_batch=1, **QUICK)) as server:
-        body = (
-            b'--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\nx\r\n'
-            b'--b\r\nContent-Disposition: form-data; name="stream"\r\n\r\n'
-            + stream.encode()
-            + b"\r\n--b--\r\n"
-        )
-        head = (
-            "POST /v1/describe HTTP/1.1\r\nHost: x\r\n"
-            f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(body)}\r\n\r\n"
-        ).encode()
-        clients = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(2)]
-        for client in clients:
-            client.sendall(head + body)
-        wait_for(lambda: server.service.batcher.taken == 2)
+        clients = sent(server, 2, stream)
         assert post(server.client).status_code == 503
         for client in clients:  # one is running, one waits
             client.close()
@@ -120,6 +126,21 @@ def test_a_client_that_leaves_frees_its_place(stream):
         assert post(server.client).status_code == 200
         metrics = server.client.get("/metrics").text
         assert "sightline_disconnects_total 2" in metrics
+
+
+def test_clients_that_leave_do_not_make_it_seem_quick():
+    """A batch that is given up early says little of how long one takes."""
+    model, models = held()
+    with running(models, Limits(time_limit=8.0, max_batch=1, **QUICK)) as server:
+        batcher = server.service.batcher
+        assert batcher.places == 20
+        for number in range(1, 6):
+            (client,) = sent(server, 1)
+            wait_for(lambda number=number: len(model.batches) == number)
+            client.close()
+            wait_for(lambda: batcher.taken == 0)
+        wait_for(lambda: "sightline_batch_size_count" in server.client.get("/metrics").text)
+        assert batcher.places <= 20
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -91,6 +91,19 @@ def test_a_client_that_dribbles_its_headers_is_hung_up_on(start):
         assert server.client.get("/healthz").status_code == 200
 
 
+def test_a_client_that_does_not_take_its_answers_is_hung_up_on():
+    _, models = held()
+    asked = b"GET /samples/dogs.jpg HTTP/1.1\r\nHost: x\r\n\r\n"
+    with running(models, Limits(take_seconds=0.5, **QUICK)) as server, socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", server.port))
+        client.settimeout(20)
+        with pytest.raises(ConnectionError):  # it asks again and again and reads nothing
+            client.sendall(asked * 200_000)
+        wait_for(lambda: not server.server_state.connections)
+        wait_for(lambda: not server.server_state.tasks)
+
+
 def test_slow_clients_do_not_keep_others_out():
     model, models = held()
     model.go.set()

@@ -148,9 +148,12 @@ class Batcher:
     def _work(self) -> None:
         while batch := self._next_batch():
             began = time.monotonic()
-            self._run(batch)
+            answered = self._run(batch)
             seconds = time.monotonic() - began
-            self._seconds += 0.3 * (seconds / len(batch) - self._seconds)
+            each = seconds / len(batch)
+            if not answered:  # nobody waited for its end, which would have come later
+                each = max(each, self._seconds)
+            self._seconds += 0.3 * (each - self._seconds)
             self._observe(batch[0].model.name, len(batch), seconds)
 
     def _next_batch(self) -> list[Job]:
@@ -180,14 +183,16 @@ class Batcher:
             self._waiting.remove(job)
             job.over = True
 
-    def _run(self, batch: list[Job]) -> None:
+    def _run(self, batch: list[Job]) -> bool:
+        """Whether it ran to its end."""
         try:
             for news in self._steps(batch):
                 for place, update in news:
                     if not batch[place].over:
                         batch[place].tell(update)
                 if all(job.over for job in batch):
-                    return
+                    return any(isinstance(update, dict) for _, update in news)
+            return True
         except UserError as error:
             if len(batch) > 1:  # one bad item is no reason to fail the others
                 for job in batch:
@@ -200,6 +205,7 @@ class Batcher:
             for job in batch:
                 if not job.over:
                     job.tell(Refusal(500, "internal", "the service failed at this request"))
+        return False
 
     def _steps(self, batch: list[Job]) -> Iterator[list[tuple[int, Update]]]:
         first = batch[0]

@@ -23,14 +23,13 @@ POLICY = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self' blob: data:",
-        "media-src 'self' blob:",
-        "font-src 'self'",
+        "img-src 'self' blob:",
         "connect-src 'self'",
-        "manifest-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",  # no text becomes markup or code
+        "trusted-types 'none'",
     ]
 )
 HEADERS = {
@@ -99,7 +98,10 @@ class Guard:
     def _is_locked(self, path: str, headers: Headers) -> bool:
         if self.api_key is None or not path.startswith("/v1/"):
             return False
-        given = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
+        given = headers.get("x-api-key", "")
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if not given and scheme.lower() == "bearer":
+            given = token.strip()
         return not hmac.compare_digest(given.encode(), self.api_key.encode())
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:

@@ -19,6 +19,7 @@ class Limits:
     upload_seconds: float = 30.0  # for a whole body
     upload_memory: int = 256 * MEGABYTE  # of all bodies in hand
     head_seconds: float = 10.0  # for a request's line and headers
+    take_seconds: float = 20.0  # for a client that has stopped taking its answer
     drain_seconds: float = 1.0  # still accepting after SIGTERM, while balancers look away
     connections: int = 512
     pixels: int = 50 * MEGABYTE  # 150 MB as RGB; phones make 48

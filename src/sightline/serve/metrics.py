@@ -29,7 +29,9 @@ class Counter:
         with self._lock:
             values = sorted(self._values.items())
         head = [f"# HELP {self.name} {self.help}", f"# TYPE {self.name} counter"]
-        return head + [f"{self.name}{_shown(self.labels, at)} {value:g}" for at, value in values]
+        return head + [
+            f"{self.name}{_shown(self.labels, at)} {_number(value)}" for at, value in values
+        ]
 
 
 class Gauge:
@@ -40,7 +42,7 @@ class Gauge:
 
     def lines(self) -> list[str]:
         head = [f"# HELP {self.name} {self.help}", f"# TYPE {self.name} gauge"]
-        return [*head, f"{self.name} {self.read():g}"]
+        return [*head, f"{self.name} {_number(self.read())}"]
 
 
 class Histogram:
@@ -75,9 +77,14 @@ class Histogram:
                 below += count
                 labels = _shown((*self.labels, "le"), (*at, bound))
                 out.append(f"{self.name}_bucket{labels} {below}")
-            out.append(f"{self.name}_sum{_shown(self.labels, at)} {total:g}")
+            out.append(f"{self.name}_sum{_shown(self.labels, at)} {_number(total)}")
             out.append(f"{self.name}_count{_shown(self.labels, at)} {below}")
         return out
+
+
+def _number(value: float) -> str:
+    """With all its digits: of a counter in the millions the last ones are what changes."""
+    return str(int(value)) if value == int(value) else repr(float(value))
 
 
 def _shown(names: Labels, values: Labels) -> str:

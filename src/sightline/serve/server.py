@@ -26,8 +26,10 @@ class ImpatientProtocol(H11Protocol):
     """
 
     head_seconds = 10.0
+    take_seconds = 20.0
     most_connections = 512
     _timer: asyncio.TimerHandle | None = None
+    _stuck: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -42,6 +44,15 @@ class ImpatientProtocol(H11Protocol):
         super().data_received(data)
         if not self._is_idle():
             self._stop_timer()
+
+    def pause_writing(self) -> None:
+        """The client does not read: what it was sent waits here, and whoever sends it more."""
+        super().pause_writing()
+        self._stuck = self.loop.call_later(self.take_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._unstick()
+        super().resume_writing()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -61,6 +72,7 @@ class ImpatientProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._unstick()
         super().connection_lost(exc)
 
     def timeout_keep_alive_handler(self) -> None:
@@ -84,6 +96,11 @@ class ImpatientProtocol(H11Protocol):
             self._timer.cancel()
             self._timer = None
 
+    def _unstick(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
+
 
 class Server(uvicorn.Server):
     """Ends when asked to, in this order: it is not ready any more, but goes on; new requests are
@@ -94,7 +111,11 @@ class Server(uvicorn.Server):
         protocol = type(
             "Protocol",
             (ImpatientProtocol,),
-            {"head_seconds": limits.head_seconds, "most_connections": limits.connections},
+            {
+                "head_seconds": limits.head_seconds,
+                "take_seconds": limits.take_seconds,
+                "most_connections": limits.connections,
+            },
         )
         super().__init__(
             uvicorn.Config(
