@@ -1,6 +1,7 @@
 """What tests do on the page, and what they read off it."""
 
 import io
+import time
 
 import numpy as np
 from PIL import Image
@@ -32,6 +33,14 @@ LEFT, RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 0.5, 1.0)
 def upload(page, picture=ONE, name="shape.png"):
     page.set_input_files("#file", {"name": name, "mimeType": "image/png", "buffer": picture})
     described(page)
+
+
+def wait_for(condition, seconds=60):
+    """Without playwright's own, which evaluates texts: the page's policy forbids that."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
 
 
 def described(page):

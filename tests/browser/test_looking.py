@@ -15,6 +15,7 @@ from steps import (
     light,
     share_inside,
     upload,
+    wait_for,
     words,
 )
 
@@ -76,7 +77,7 @@ def test_a_picture_can_be_pasted_and_dropped(page, way):
 
 def test_a_photo_can_be_taken_with_the_camera(page):
     page.click("#camera")
-    page.wait_for_function("() => document.getElementById('camera-view').videoWidth > 0")
+    wait_for(lambda: page.evaluate("document.getElementById('camera-view').videoWidth"))
     page.click("#camera-take")
     described(page)
     assert not page.locator("#camera-dialog").is_visible()

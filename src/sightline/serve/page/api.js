@@ -45,15 +45,20 @@ function headers(others = {}) {
   return key ? { ...others, 'X-API-Key': key } : others;
 }
 
-export async function getJson(address) {
-  let answer;
-  try {
-    answer = await fetch(address, { headers: headers() });
-  } catch {
+async function get(address) {
+  const answer = await fetch(address, { headers: headers() }).catch(() => {
     throw new Trouble('offline', 0);
-  }
+  });
   if (!answer.ok) throw await troubleOf(answer);
-  return answer.json();
+  return answer;
+}
+
+export async function getJson(address) {
+  return (await get(address)).json();
+}
+
+export async function getBlob(address) {
+  return (await get(address)).blob();
 }
 
 /**
@@ -65,8 +70,9 @@ export async function describe(address, makeBody, { signal, onStep, onWait }) {
   for (let tried = 1; ; tried++) {
     const answer = await post(address, makeBody(), signal);
     if (answer.ok) return follow(answer, onStep);
-    if ((answer.status !== 503 && answer.status !== 429) || tried === TRIES)
-      throw await troubleOf(answer);
+    const trouble = await troubleOf(answer);
+    const isBusy = [429, 503].includes(answer.status) && trouble.code !== 'time_limit';
+    if (!isBusy || tried === TRIES) throw trouble;
     const seconds = Math.min(30, Math.max(1, Number(answer.headers.get('Retry-After')) || 1));
     onWait(seconds);
     await sleep(1000 * seconds, signal);
@@ -91,14 +97,10 @@ async function troubleOf(answer) {
 /** The last event's answer; a server that does not stream answers with it at once. */
 async function follow(answer, onStep) {
   if (!answer.headers.get('Content-Type')?.startsWith('text/event-stream')) return answer.json();
-  try {
-    for await (const { event, data } of events(answer.body)) {
-      if (event === 'step') onStep(data);
-      if (event === 'done') return data;
-      if (event === 'error') throw new Trouble(data.error?.code, 0, data.error?.message);
-    }
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error; // which a connection that breaks is
+  for await (const { event, data } of events(answer.body)) {
+    if (event === 'step') onStep(data);
+    if (event === 'done') return data;
+    if (event === 'error') throw new Trouble(data.error?.code, 0, data.error?.message);
   }
   throw new Trouble('offline', 0);
 }
@@ -108,7 +110,9 @@ export async function* events(stream) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reader.read().catch((error) => {
+      throw error instanceof TypeError ? new Trouble('offline', 0) : error; // it broke off
+    });
     if (done) return;
     rest += value.replaceAll('\r', '');
     const blocks = rest.split('\n\n');

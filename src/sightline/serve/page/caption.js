@@ -23,9 +23,11 @@ export class Caption {
     for (const token of tokens.slice(same)) this.add(token);
     this.words.forEach((word, i) => {
       word.classList.toggle('given', i < given);
+      word.ariaPressed = null;
       word.tabIndex = i === 0 ? 0 : -1;
     });
     this.hovered = this.pinned = null;
+    if (!this.words.includes(document.activeElement)) this.focused = null; // it may be gone
   }
 
   add(token) {

@@ -1,5 +1,7 @@
 // The ways a photo comes in: picked, dropped, pasted, taken with the camera, or one of the samples.
 
+import { getBlob } from './api.js';
+
 /** Calls `onPhoto({blob, name, alt})` for every photo, and `onTrouble(message)`. */
 export function listenForPhotos(onPhoto, onTrouble) {
   const file = document.getElementById('file');
@@ -27,8 +29,9 @@ function listenForDrops(give, onTrouble) {
   };
   addEventListener('dragenter', (event) => hasFiles(event) && over(1));
   addEventListener('dragleave', (event) => hasFiles(event) && over(-1));
-  addEventListener('dragover', (event) => event.preventDefault());
+  addEventListener('dragover', (event) => isForField(event) || event.preventDefault());
   addEventListener('drop', (event) => {
+    if (isForField(event)) return;
     event.preventDefault();
     over(0);
     const blob = event.dataTransfer.files[0];
@@ -39,6 +42,11 @@ function listenForDrops(give, onTrouble) {
 
 function hasFiles(event) {
   return event.dataTransfer?.types.includes('Files');
+}
+
+/** Text that is dragged into a field goes there. */
+function isForField(event) {
+  return !hasFiles(event) && event.target.matches?.('input, textarea');
 }
 
 function listenForPastes(give) {
@@ -67,6 +75,7 @@ function listenForCamera(capture, give, onTrouble) {
     }
   });
   document.getElementById('camera-take').addEventListener('click', () => {
+    if (!view.videoWidth) return; // it has not begun
     const canvas = document.createElement('canvas');
     [canvas.width, canvas.height] = [view.videoWidth, view.videoHeight];
     canvas.getContext('2d').drawImage(view, 0, 0);
@@ -83,7 +92,7 @@ function listenForCamera(capture, give, onTrouble) {
 }
 
 /** The server's sample photos as a row of small pictures. */
-export function listSamples(samples, onPhoto) {
+export function listSamples(samples, onPhoto, onTrouble) {
   document.getElementById('samples').hidden = !samples.length;
   document.getElementById('sample-list').replaceChildren(
     ...samples.map((sample) => {
@@ -92,13 +101,14 @@ export function listSamples(samples, onPhoto) {
       button.type = 'button';
       button.title = sample.credit ?? '';
       const image = document.createElement('img');
-      image.src = sample.url;
+      const url = sample.url.replace(/^\//, ''); // from the page, wherever a proxy has put it
+      image.src = url;
       image.alt = sample.alt;
       image.loading = 'lazy';
       button.append(image);
       button.addEventListener('click', async () => {
-        const blob = await (await fetch(sample.url)).blob();
-        onPhoto({ blob, name: sample.name, alt: sample.alt, credit: sample.credit });
+        const blob = await getBlob(url).catch(onTrouble);
+        if (blob) onPhoto({ blob, name: sample.name, alt: sample.alt, credit: sample.credit });
       });
       item.append(button);
       return item;

@@ -56,8 +56,15 @@ export class Frame {
     this.element.classList.toggle('pointing', pointing);
   }
 
+  /** The box that counts. */
   setBox(box) {
     this.box = box;
+    this.drawBox(box);
+  }
+
+  /** One that is still being drawn does not count yet. */
+  drawBox(box) {
+    this.drawn = box;
     this.boxElement.hidden = !box;
     this.element.classList.toggle('boxed', Boolean(box));
     if (box) place(this.boxElement, box);
@@ -99,15 +106,19 @@ export class Frame {
       const box = between(start, here);
       if (isBox(box)) {
         this.onPlace(null);
-        this.setBox(box);
+        this.drawBox(box);
       }
     });
     element.addEventListener('pointerup', (event) => {
       const box = start && between(start, this.at(event));
       start = null;
       if (box && isBox(box)) this.onBox(box);
+      else if (box) this.drawBox(this.box);
     });
-    element.addEventListener('pointercancel', () => (start = null));
+    element.addEventListener('pointercancel', () => {
+      start = null;
+      this.drawBox(this.box);
+    });
     element.addEventListener('pointerleave', (event) => {
       if (!start && event.pointerType !== 'touch') this.onPlace(null); // a tap stays
     });
@@ -115,6 +126,7 @@ export class Frame {
     element.addEventListener('keydown', (event) => this.onKey(event));
     element.addEventListener('blur', () => {
       this.cell = null;
+      this.drawBox(this.box);
       this.showCursor();
       this.onPlace(null);
     });
@@ -131,10 +143,10 @@ export class Frame {
   onKey(event) {
     const [rows, columns] = this.grid;
     const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-    if (event.key === 'Enter' && this.box) this.onBox(this.box);
+    if (event.key === 'Enter' && this.drawn) this.onBox(this.drawn);
     if (event.key === 'Escape') {
       this.anchor = null;
-      if (this.box) this.onBox(null);
+      if (this.drawn) this.onBox(null);
     }
     if (!move) return;
     event.preventDefault();
@@ -146,9 +158,15 @@ export class Frame {
       row: Math.min(rows - 1, Math.max(0, cell.row + (stay ? 0 : move[0]))),
       column: Math.min(columns - 1, Math.max(0, cell.column + (stay ? 0 : move[1]))),
     };
-    if (this.anchor) this.setBox(this.cells(this.anchor, this.cell));
+    const box = this.anchor && this.cells(this.anchor, this.cell);
+    if (box) this.drawBox(box);
     this.showCursor();
-    this.onPlace({ x: (this.cell.column + 0.5) / columns, y: (this.cell.row + 0.5) / rows, keys: true });
+    this.onPlace({
+      x: (this.cell.column + 0.5) / columns,
+      y: (this.cell.row + 0.5) / rows,
+      keys: true,
+      cells: box && [Math.round(box[2] * columns), Math.round(box[3] * rows)],
+    });
   }
 
   cells(a, b) {

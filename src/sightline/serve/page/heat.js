@@ -2,6 +2,8 @@
 // that `sightline describe --figure` draws; on a screen less white is laid on, so that the picture
 // keeps its colours where the model looked.
 
+import { isCalm } from './pace.js';
+
 const UPSAMPLE = 16; // pixels of the smooth map per cell of the grid
 const SMOOTH = 20 / 224; // the Gaussian's σ as a part of the map's side, as in the paper
 const DIM = 0.8; // how much of the picture is taken away where the model did not look
@@ -164,7 +166,7 @@ export class Light {
   move(before, after, lightAt) {
     cancelAnimationFrame(this.frame);
     const began = performance.now();
-    const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    const calm = isCalm();
     const paint = (now) => {
       const part = calm ? 1 : Math.min(1, Math.max(0, (now - began) / MOVE));
       this.light = lightAt(part);

@@ -3,13 +3,14 @@
 import { Caption } from './caption.js';
 import { Frame } from './frame.js';
 import { lightAt, smoothMap } from './heat.js';
+import { isCalm } from './pace.js';
 import { save } from './save.js';
 
 const BEAT = 620; // milliseconds that the light rests on a word when it walks over them
 const SEEN = 0.5; // a word is said to have looked at a place that is at least this light
 
 export class Look {
-  /** `page`: {onBox, onPrefix, onChoice, announce, onShow}, what the page does when asked. */
+  /** `page`: {onBox, announce, onShow, onTrouble}, what the page does when asked. */
   constructor(page) {
     this.page = page;
     this.element = document.getElementById('look').content.firstElementChild.cloneNode(true);
@@ -40,7 +41,9 @@ export class Look {
     this.stop();
     this.picture = picture;
     this.clear();
-    await this.frame.setPicture(picture.url, picture.alt);
+    const shown = await this.frame.setPicture(picture.url, picture.alt);
+    this.find('.unseen').hidden = shown;
+    for (const kind of ['png', 'gif']) this.find(`[data-kind=${kind}]`).hidden = !shown;
   }
 
   // ---------------------------------------------------------------- an answer, as it comes
@@ -123,7 +126,7 @@ export class Look {
       button.append(text, ' ', score);
       button.addEventListener('click', () => {
         this.showSentence(sentence);
-        this.walk();
+        if (!isCalm()) this.walk();
       });
       item.append(button);
       return item;
@@ -162,7 +165,9 @@ export class Look {
       .map(({ word }) => word);
     const text = [...new Set(words)].slice(0, 3).join(' · ');
     this.frame.hint(text, place);
-    if (place?.keys) this.page.announce(text ? `Here looked: ${text}` : 'No word looked here');
+    if (!place?.keys) return;
+    const box = place.cells ? `Box of ${place.cells.join(' by ')}. ` : '';
+    this.page.announce(box + (text ? `Here looked: ${text}` : 'No word looked here'));
   }
 
   /** A place of the picture as a place of what the model saw of it. */
@@ -197,8 +202,13 @@ export class Look {
 
   async save(button) {
     button.disabled = true;
-    await save(button.dataset.kind, { ...this, box: this.box(), image: this.frame.picture });
-    button.disabled = false;
+    try {
+      await save(button.dataset.kind, { ...this, box: this.box(), image: this.frame.picture });
+    } catch (error) {
+      this.page.onTrouble(error);
+    } finally {
+      button.disabled = false;
+    }
   }
 }
 

@@ -3,7 +3,7 @@
 import { Trouble, describe, getJson, useKey } from './api.js';
 import { listSamples, listenForPhotos } from './choose.js';
 import { Look } from './look.js';
-import { Pace } from './pace.js';
+import { Pace, isCalm } from './pace.js';
 import { Translation } from './translate.js';
 import { Tree } from './tree.js';
 
@@ -76,7 +76,7 @@ function counterpart() {
 }
 
 function newLook() {
-  const look = new Look({ onBox: setBox, announce, onShow });
+  const look = new Look({ onBox: setBox, announce, onShow, onTrouble });
   element('looks').append(look.element);
   return look;
 }
@@ -136,6 +136,7 @@ async function run(isNew = false) {
   tree.clear();
   element('search').hidden = false;
   await Promise.all(looks.map((look) => runLook(look, isNew, signal)));
+  if (!signal.aborted && looks.every((look) => !look.answer)) giveUp();
 }
 
 async function runLook(look, isNew, signal) {
@@ -157,16 +158,15 @@ async function runLook(look, isNew, signal) {
     });
     await pace.drained();
     if (signal.aborted) return;
-    tell('');
+    if (element('message').matches('.wait')) tell(''); // another look's trouble stays
     if (!box) look.unboxed = answer.text;
     look.finish(answer, { prefix, before: box ? look.unboxed : null });
     announce(`Caption${looks.length > 1 ? ` of ${look.model}` : ''}: ${answer.text}`);
-    if (!matchMedia('(prefers-reduced-motion: reduce)').matches) look.walk();
+    if (!isCalm()) look.walk();
   } catch (error) {
     if (signal.aborted) return;
     onTrouble(error);
     state.prefix = look.prefix ?? ''; // if the words were the trouble, they are not tried again
-    if (!look.answer) giveUp();
   } finally {
     if (!signal.aborted) look.end();
   }
@@ -250,7 +250,7 @@ async function begin() {
   listenToControls();
   listenForPhotos(setPhoto, tell);
   const { samples } = await getJson('v1/samples').catch(() => ({ samples: [] }));
-  listSamples(samples, setPhoto);
+  listSamples(samples, setPhoto, onTrouble);
 }
 
 /** A server may ask for a key before it says anything. */
@@ -267,7 +267,7 @@ function askForKey(error) {
     try {
       await begin();
       form.hidden = true;
-      element('choose').hidden = false;
+      element('choose').hidden = !state.model;
     } catch (wrong) {
       onTrouble(wrong);
     }

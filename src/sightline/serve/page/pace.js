@@ -5,13 +5,18 @@ import { sleep } from './api.js';
 const BEAT = 110; // milliseconds a step
 const LONGEST = 1800; // that all the steps that wait may take together
 
+/** Whether the user wishes for less motion. */
+export function isCalm() {
+  return matchMedia('(prefers-reduced-motion: reduce)').matches;
+}
+
 export class Pace {
   constructor(show, signal) {
     this.show = show;
     this.signal = signal;
     this.waiting = [];
     this.running = Promise.resolve();
-    this.calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    this.calm = isCalm();
   }
 
   add(step) {

@@ -47,7 +47,9 @@ export class Translation {
     this.stop = new AbortController();
     const { signal } = this.stop;
     const written = document.getElementById('translated');
+    this.answer = null;
     document.getElementById('translation').hidden = false;
+    for (const name of ['translate-others', 'translate-save']) document.getElementById(name).hidden = true;
     this.tree.clear();
     this.alignment.clear();
     written.hidden = false;
@@ -70,12 +72,15 @@ export class Translation {
       written.hidden = true;
       this.show(answer);
     } catch (error) {
-      if (!signal.aborted) this.onTrouble(error);
+      if (signal.aborted) return;
+      document.getElementById('translation').hidden = true;
+      this.onTrouble(error);
     }
   }
 
   show(answer) {
     this.answer = answer;
+    document.getElementById('translate-save').hidden = false;
     this.alignment.draw(answer.source_words, answer.target_words, answer.alignment);
     this.tree.light(answer.tokens);
     this.tree.settle(`The search as a tree: ${this.tree.nodes.size} words were kept on the way.`);

@@ -1,5 +1,7 @@
 // The beam as a tree that grows while the search runs: one column a step, one path a sentence.
 
+import { isCalm } from './pace.js';
+
 const ROW = 21;
 const GAP = 26; // room for an edge between two columns
 const LEFT = 18;
@@ -111,7 +113,7 @@ export class Tree {
     const nodes = [...this.nodes.values()];
     for (const node of nodes) node.fromY = node.y ?? node.toY;
     const began = performance.now();
-    const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    const calm = isCalm();
     const step = (now) => {
       const part = calm ? 1 : Math.min(1, Math.max(0, (now - began) / MOVE));
       for (const node of nodes) node.y = node.fromY + (node.toY - node.fromY) * part;
