@@ -108,6 +108,17 @@ def test_self_critical_training_goes_on_from_a_model_and_raises_its_reward(shape
     assert outcome.progress.metrics["cider"] >= 0.95 * before.progress.metrics["cider"]
 
 
+def test_hard_attention_goes_on_from_soft_attention(shapes, tmp_path):
+    folder, recipe, before = shapes
+    hard = replace(recipe.model, attention=replace(recipe.model.attention, hard=True))
+    training = replace(recipe.training, steps=20, evaluate_every=20, initial=str(folder / "run"))
+    recipe = replace(recipe, model=hard, training=training)
+    outcome = train(CaptionTask(recipe), tmp_path / "run", console=Console(quiet=True))
+    assert outcome.progress.metrics["cider"] >= 0.9 * before.progress.metrics["cider"]
+    log = [entry for entry in read_log(outcome.run.log) if entry["kind"] == "train"]
+    assert {"reward", "baseline", "gradient_norm", "entropy"} <= set(log[-1])
+
+
 def test_a_manifest_without_a_dev_split_is_refused(shapes, tmp_path):
     folder, recipe, _ = shapes
     line = {"id": "1", "image": str(folder / "1.png"), "targets": ["a"], "split": "train"}

@@ -151,17 +151,17 @@ def load_training(folder: Path) -> dict[str, Any]:
     return training
 
 
-def load_weights(model: nn.Module, folder: Path, may_lack: str = "") -> None:
+def load_weights(model: nn.Module, folder: Path, may_lack: tuple[str, ...] = ()) -> None:
     """Fill the model; a missing, unexpected or misshapen tensor is an error that names it.
 
-    Tensors whose names begin with `may_lack` keep their values where the file has none.
+    Tensors whose names begin with one of `may_lack` keep their values where the file has none.
     """
     if (folder / TRAINING).exists():
         load_training(folder)  # refuses a newer format
     tensors = load_tensors(folder / WEIGHTS)
     wanted = model.state_dict()
-    if may_lack:
-        tensors |= {k: v for k, v in wanted.items() if k not in tensors and k.startswith(may_lack)}
+    lacked = [name for name in wanted if name not in tensors and name.startswith(may_lack)]
+    tensors |= {name: wanted[name] for name in lacked}
     problems = [f"{name} is missing" for name in wanted if name not in tensors]
     problems += [f"{name} is not in this model" for name in tensors if name not in wanted]
     problems += [
