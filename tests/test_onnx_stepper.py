@@ -212,15 +212,31 @@ def test_a_language_model_steps_as_in_torch(cell):
     assert np.isfinite(ours.step(ours.start(2), np.array([5, 5])).log_probs).all()
 
 
-def test_eight_bits_stay_close():
+@pytest.mark.parametrize("name", ["soft", "gru", "vanilla", "two gru layers", "Show and Tell"])
+def test_eight_bits_stay_close_and_a_batch_equals_its_singles(name):
+    """In sizes whose products are of whole numbers."""
     torch.manual_seed(0)
-    model = EncoderDecoder(FeatureEncoder(), Decoder(small(DecoderConfig()), V, D), LossConfig())
-    decoder = model.eval().decoder
-    graphs = {STEP: step_graph(decoder, "int8"), START: start_graph(decoder, D, "int8")}
-    content = {name: graph.SerializeToString() for name, graph in graphs.items()}
-    ours = OnnxStepper(Export(Path(), {"task": "caption"}, content))
-    theirs = TorchStepper(model)
-    tokens = np.full(B, ours.begin)
-    found = ours.step(ours.start(vectors()), tokens).log_probs[:, END:]
-    wanted = theirs.step(theirs.start(vectors()), tokens).log_probs[:, END:]
-    assert 0 < np.abs(found - wanted).max() < 0.05
+    attention = AttentionConfig(**{**vars(DECODERS[name].attention), "size": 128})
+    config = small(DECODERS[name], hidden=128, embedding=128, attention=attention)
+    size, words = 128, 300
+    model = EncoderDecoder(FeatureEncoder(), Decoder(config, words, size), LossConfig()).eval()
+    graphs = {
+        STEP: step_graph(model.decoder, "int8"),
+        START: start_graph(model.decoder, size, "int8"),
+    }
+    kinds = {node.op_type for graph in graphs.values() for node in graph.graph.node}
+    assert "MatMulInteger" in kinds
+    content = {file: graph.SerializeToString() for file, graph in graphs.items()}
+    ours, theirs = OnnxStepper(Export(Path(), {"task": "caption"}, content)), TorchStepper(model)
+    inputs = np.random.default_rng(0).normal(size=(B, M, size)).astype(np.float32)
+    inputs[1] *= 100  # a row's rounding is its own
+    mine, its = ours.start(inputs), theirs.start(inputs)
+    alone = ours.start(inputs[2:3])
+    for token in (ours.begin, 7, 9):
+        tokens = np.full(B, token)
+        found, wanted = ours.step(mine, tokens), theirs.step(its, tokens)
+        single = ours.step(alone, tokens[:1])
+        errors = np.abs(found.log_probs - wanted.log_probs)[[0, 2, 3], END:]
+        assert 0 < errors.max() < 0.05
+        np.testing.assert_allclose(single.log_probs[0], found.log_probs[2], atol=1e-5)
+        mine, its, alone = found.state, wanted.state, single.state

@@ -126,6 +126,6 @@ def _graphs(loaded: Any, weights: Weights) -> dict[str, bytes]:
     if encoder is not None:
         graphs[START] = start_graph(decoder, encoder.dimension, weights)
         encoder = encoder.cpu().eval()
-        is_text = loaded.recipe.task != "caption"
-        graphs[ENCODER] = (text_graph if is_text else picture_graph)(encoder, weights)
+        is_picture = loaded.recipe.task == "caption"
+        graphs[ENCODER] = picture_graph(encoder) if is_picture else text_graph(encoder, weights)
     return {name: graph.SerializeToString() for name, graph in graphs.items()}

@@ -39,8 +39,11 @@ class Export:
         import onnxruntime
 
         try:
+            # A decoder's arrays are small and needed again at every step: an arena keeps them
+            # from being given back in between. An encoder's are large, and needed once.
+            options = session_options(arena=name != ENCODER)
             return onnxruntime.InferenceSession(
-                self.graphs[name], session_options(), providers=["CPUExecutionProvider"]
+                self.graphs[name], options, providers=["CPUExecutionProvider"]
             )
         except KeyError:
             raise CheckpointError(f"{self.folder} has no {name}; {AGAIN}") from None
