@@ -18,7 +18,7 @@ from typing import Any
 import sightline
 from benchmarks import trainings
 from benchmarks.translation_quality import Texts, report_scores
-from sightline.data.manifest import Example, read_manifest
+from sightline.data.manifest import Example, read_split
 from sightline.media.text import read_lines
 from sightline.metrics import score
 
@@ -94,8 +94,8 @@ def main() -> None:
     prepare(folder, trainings.data_folder("multi30k"))
     train_all(folder)
 
-    examples = read_manifest(folder / "few.jsonl", medium="source")
-    val, test = ([e for e in examples if e.split == split] for split in ("dev", "test"))
+    manifest = folder / "few.jsonl"
+    val, test = (read_split(manifest, split, "translate") for split in ("dev", "test"))
     translator, language_model, deep = (
         sightline.load(folder / name) for name in ("translator", "lm", "deep")
     )

@@ -23,7 +23,7 @@ import torch
 from benchmarks import machine, trainings
 from benchmarks.translation_quality import report_scores, translations
 from sightline.commands.recipes import SHIPPED
-from sightline.data.manifest import Example, read_manifest
+from sightline.data.manifest import Example, read_split
 from sightline.media.text import read_lines
 from sightline.nn.memory import keep_freed_memory
 from sightline.nn.model import Batch
@@ -139,8 +139,7 @@ def main() -> None:
     print(f"{words} words; training, tokens a second of processor time on the same batches:")
     print(f"full {found['full']:.0f}, sampled ({NEGATIVES} draws) {found['sampled']:.0f}: ", end="")
     print(f"{found['sampled'] / found['full']:.2f} ×")
-    examples = [e for e in read_manifest(manifest, medium="source") if e.split == "test"]
-    report_bleu(folder, examples)
+    report_bleu(folder, read_split(manifest, "test", "translate"))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sightline
-from sightline.data.manifest import Example, read_manifest
+from sightline.data.manifest import Example, read_split
 from sightline.figures.lengths import draw_quality_by_length, length_classes
 from sightline.metrics import bootstrap, compare, score
 from sightline.metrics.base import Corpus
@@ -141,7 +141,7 @@ def main() -> None:
     asked.add_argument("--ensemble", action="store_true", help="also all of them together")
     asked.add_argument("--figure", type=Path, help="draw quality against length (.png)")
     given = asked.parse_args()
-    examples = [e for e in read_manifest(given.manifest, medium="source") if e.split == "test"]
+    examples = read_split(given.manifest, "test", "translate")
     named = (run.rpartition("=") for run in given.runs)
     written = translations({name or run: run for name, _, run in named}, examples, given.ensemble)
     print(f"{len(examples)} sentences, the test split of {given.manifest}\n")
