@@ -329,8 +329,9 @@ def preprocess(image: NDArray[np.uint8], spec: ImageSpec) -> NDArray[np.float32]
     square = Image.fromarray(image).resize(
         (spec.size, spec.size), _RESAMPLING[spec.resample], box=visible_box(height, width, spec)
     )
-    factor = np.asarray(spec.scale / np.asarray(spec.std), np.float32)
-    shift = np.asarray(np.asarray(spec.mean) / np.asarray(spec.std), np.float32)
-    pixels = np.asarray(square, np.float32) * factor - shift  # (S, S, 3)
-    pixels = pixels[:, ::-1] if spec.mirror else pixels
-    return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+    factor = np.asarray(spec.scale / np.asarray(spec.std), np.float32)[:, None, None]
+    shift = np.asarray(np.asarray(spec.mean) / np.asarray(spec.std), np.float32)[:, None, None]
+    planes = np.array([np.asarray(band) for band in square.split()])  # (3, S, S)
+    pixels = planes * factor
+    pixels -= shift
+    return np.ascontiguousarray(pixels[..., ::-1]) if spec.mirror else pixels
