@@ -16,36 +16,41 @@ from sightline.nn.image_encoders import build_encoder  # noqa: E402
 from sightline.tasks.caption import CaptionTask  # noqa: E402
 from sightline.training.loop import train  # noqa: E402
 
+UPPER = [("efficientnet_lite0", 32), ("efficientnet_lite2", 32), ("resnet50", 32), ("vgg16", 16)]
 
-@pytest.mark.parametrize("name", ["efficientnet_lite0", "efficientnet_lite2", "resnet50"])
-def test_above_the_map_of_stride_16_is_the_rest_of_the_network(name):
+
+@pytest.mark.parametrize(("name", "stride"), [*UPPER, ("vgg16", 32)])
+def test_above_the_first_map_of_stride_16_is_the_rest_of_the_network(name, stride):
     torch.manual_seed(0)
+    whole = build_encoder(name, stride=stride, learning="upper")
+    images = torch.randn(2, 3, 96, 96)
+    torch.testing.assert_close(whole.above(whole.below()(images)), whole(images))
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite0", "resnet50"])
+def test_what_lies_below_is_the_network_of_stride_16(name):
     whole = build_encoder(name, stride=32, learning="upper")
     below = build_encoder(name, stride=16)
     below.network.load_state_dict(whole.network.state_dict(), strict=False)
-    images = torch.randn(2, 3, 96, 96)
-    torch.testing.assert_close(whole.above(below(images)), whole(images))
+    assert whole.below().fingerprint() == below.fingerprint()  # they share a cache
 
 
-def test_upper_learns_exactly_what_the_map_of_stride_16_does_not_need():
-    encoder = build_encoder("efficientnet_lite0", learning="upper").train()
-    images = torch.randn(2, 3, 64, 64)
-    below = build_encoder("efficientnet_lite0", stride=16)
-    encoder.above(below(images)).sum().backward()
+@pytest.mark.parametrize(("name", "stride"), [("efficientnet_lite0", 32), ("vgg16", 16)])
+def test_upper_learns_exactly_what_lies_above(name, stride):
+    encoder = build_encoder(name, stride=stride, learning="upper").train()
+    below = encoder.below()
+    encoder.above(below(torch.randn(2, 3, 64, 64))).sum().backward()
     touched = {n for n, p in encoder.network.named_parameters() if p.grad is not None}
     learns = {n for n, p in encoder.network.named_parameters() if p.requires_grad}
-    assert (
-        touched
-        == learns
-        == set(dict(encoder.network.named_parameters()))
-        - set(dict(below.network.named_parameters()))
-    )
+    everything, lower = (dict(e.network.named_parameters()) for e in (encoder, below))
+    assert touched == learns == set(everything) - set(lower)
+    if name == "vgg16":  # conv5's three convolutions
+        assert {n.split(".")[1] for n in learns} == {"24", "26", "28"}
 
 
-@pytest.mark.parametrize(("name", "stride"), [("vgg16", 32), ("resnet50", 16)])
-def test_upper_is_refused_where_nothing_could_learn(name, stride):
+def test_upper_is_refused_where_nothing_could_learn():
     with pytest.raises(ConfigError, match="nothing lies above"):
-        build_encoder(name, stride=stride, learning="upper")
+        build_encoder("resnet50", stride=16, learning="upper")
 
 
 def test_a_mirrored_picture_is_the_preprocessed_one_reversed():

@@ -26,9 +26,9 @@ from sightline.nn.vgg import CONVOLUTIONS, VGG
 from sightline.nn.weights import find_weights, fingerprint, load_weights, read_weights
 
 Network = VGG | ResNet | EfficientNetLite
-# frozen: no gradient at all; upper: what lies above the map of stride 16 learns; tuned: all of it
-# does, but in both batch norm keeps its published statistics (small batches would spoil them);
-# scratch: everything learns.
+# frozen: no gradient at all; upper: what lies above the first map of stride 16 learns (of a VGG,
+# conv5); tuned: all of it does, but in both batch norm keeps its published statistics (small batches
+# would spoil them); scratch: everything learns.
 Learning = Literal["frozen", "upper", "tuned", "scratch"]
 
 
@@ -72,7 +72,7 @@ class ImageEncoder(nn.Module):
         self.learning = learning
         self.network.requires_grad_(learning in ("tuned", "scratch"))
         if learning == "upper":
-            below = set(type(network)(name, 16).state_dict())
+            below = set(_lower(name, network).state_dict())
             for parameter_name, parameter in network.named_parameters():
                 parameter.requires_grad_(parameter_name not in below)
         self.train(False)
@@ -82,8 +82,15 @@ class ImageEncoder(nn.Module):
             maps = self.network(images)  # (B, D, rows, columns)
             return maps.flatten(2).transpose(1, 2)  # (B, M, D), row by row
 
+    def below(self) -> ImageEncoder:
+        """The part that does not learn where `upper` does: to the first map of stride 16."""
+        network = _lower(self.name, self.network)
+        weights = self.network.state_dict()
+        network.load_state_dict({name: weights[name] for name in network.state_dict()})
+        return ImageEncoder(self.name, network, self.spec, 16, "frozen")
+
     def above(self, vectors: Tensor) -> Tensor:
-        """The same from the vectors of this network's map of stride 16 on."""
+        """The same from the vectors of that map on."""
         side = math.isqrt(vectors.shape[1])
         maps = vectors.transpose(1, 2).unflatten(2, (side, side))  # (B, D', side, side)
         return self.network.above(maps).flatten(2).transpose(1, 2)  # (B, M, D)
@@ -113,6 +120,11 @@ class ImageEncoder(nn.Module):
         return self
 
 
+def _lower(name: str, network: Network) -> Network:
+    """A network of random weights that ends where `above` begins."""
+    return VGG(name, 16, stages=4) if isinstance(network, VGG) else type(network)(name, 16)
+
+
 def build_encoder(
     name: str,
     *,
@@ -137,10 +149,10 @@ def build_encoder(
         raise ConfigError(f"encoder {name}: learning must be one of {known}, not {learning!r}")
     published = ENCODERS[name]
     stride = stride or published.stride
-    if learning == "upper" and (stride == 16 or published.network is VGG):
+    if learning == "upper" and stride == 16 and published.network is not VGG:
         raise ConfigError(
             f"encoder {name}, stride {stride}: nothing lies above its map of stride 16 that could "
-            "learn; use learning: tuned, or stride: 32 of an EfficientNet-Lite or a ResNet"
+            "learn; use learning: tuned, or stride: 32"
         )
     spec = replace(
         published.spec, size=size or published.spec.size, mode=mode or published.spec.mode

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 # Convolutions of 3 x 3 per stage; each stage ends with a pooling that halves the map.
 CONVOLUTIONS = {"vgg16": (2, 2, 3, 3, 3), "vgg19": (2, 2, 4, 4, 4)}
@@ -11,20 +10,27 @@ CHANNELS = (64, 128, 256, 512, 512)
 
 
 class VGG(nn.Module):
-    """Pictures (B, 3, S, S) to the last ReLU's map (stride 16) or its pooled form (stride 32)."""
+    """Pictures (B, 3, S, S) to the last ReLU's map (stride 16) or its pooled form (stride 32).
+
+    With `stages` 4 it ends below conv5, with the pooled map of conv4.
+    """
 
     unused = ("classifier.",)  # what a published file has and this does not
 
-    def __init__(self, name: str, stride: int) -> None:
+    def __init__(self, name: str, stride: int, stages: int = 5) -> None:
         super().__init__()
         layers: list[nn.Module] = []
         before = 3
-        for convolutions, channels in zip(CONVOLUTIONS[name], CHANNELS, strict=True):
+        self.conv5 = 0  # the number of its first layer
+        for convolutions, channels in list(zip(CONVOLUTIONS[name], CHANNELS, strict=True))[:stages]:
+            self.conv5 = len(layers)
             for _ in range(convolutions):
                 layers += [nn.Conv2d(before, channels, 3, padding=1), nn.ReLU(inplace=True)]
                 before = channels
             layers.append(nn.MaxPool2d(2))
-        if stride == 16:  # conv5's ReLU, before the last pooling: 14 x 14 x 512 (Xu et al. §4.3)
+        if (
+            stages == 5 and stride == 16
+        ):  # conv5's ReLU, before the last pooling: 14 x 14 x 512 (Xu et al. §4.3)
             layers.pop()
         self.features = nn.Sequential(*layers)
         self.dimension = CHANNELS[-1]
@@ -38,8 +44,8 @@ class VGG(nn.Module):
         return self.features(images)  # (B, 512, h, w)
 
     def above(self, x: Tensor) -> Tensor:
-        """From conv5's map, of stride 16, on: only a pooling."""
-        return F.max_pool2d(x, 2) if self.halvings == 5 else x
+        """From the pooled map of conv4, which is of stride 16, on."""
+        return self.features[self.conv5 :](x)
 
     def side(self, size: int) -> int:
         """The map's side for a picture of `size`: pooling drops an odd last row."""

@@ -255,18 +255,17 @@ class Pictures(Protocol):
 
 
 class CachedPictures:
-    """Vectors from the cache: the frozen encoder's own, or those of stride 16 below what learns."""
+    """Vectors from the cache: the frozen encoder's own, or those below what learns."""
 
     def __init__(
         self, recipe: CaptionRecipe, pictures: Mapping[str, Path], mirrored: Mapping[str, Path]
     ) -> None:
         from sightline.data.features import extract_features
 
-        self.layout = Layout.grid(*build_picture_encoder(recipe, published=False).grid())
-        if recipe.encoder.learning == "upper":
-            below = replace(recipe.encoder, stride=16, learning="frozen")
-            recipe = replace(recipe, encoder=below)
         encoder = build_picture_encoder(recipe)
+        self.layout = Layout.grid(*encoder.grid())
+        if recipe.encoder.learning == "upper":
+            encoder = encoder.below()
         self.caches = [extract_features(pictures, encoder, recipe.features)]
         self.key = self.caches[0].key
         if recipe.encoder.mirror:
