@@ -27,7 +27,7 @@ from sightline.nn.weights import find_weights, fingerprint, load_weights, read_w
 
 Network = VGG | ResNet | EfficientNetLite
 # frozen: no gradient at all; upper: what lies above the first map of stride 16 learns (of a VGG,
-# conv5); tuned: all of it does, but in both batch norm keeps its published statistics (small batches
+# conv5); tuned: all of it does; in both batch norm keeps its published statistics (small batches
 # would spoil them); scratch: everything learns.
 Learning = Literal["frozen", "upper", "tuned", "scratch"]
 
