@@ -29,7 +29,7 @@ from sightline.errors import DataError
 from sightline.media.image import preprocess, read_image
 from sightline.tasks.captioner import SEARCH_BATCH, Captioner
 from sightline.types import Description, Layout
-from sightline.vocab import BEGIN, END, UNKNOWN, Vocabulary
+from sightline.vocab import BEGIN, END, UNKNOWN, VOCAB, Vocabulary
 
 if TYPE_CHECKING:
     from sightline.nn.decoder import DecoderState
@@ -118,7 +118,7 @@ class CaptionTask:
         self.vocab = Vocabulary.build(
             "word", (text for _, text in captions), recipe.vocabulary, recipe.min_count
         )
-        self.files = {"vocab.json": self.vocab.to_json()}
+        self.files = {VOCAB: self.vocab.to_json()}
         self.captions = [
             (number, [BEGIN, *self.vocab.encode(text), END])
             for number, text in captions
@@ -340,7 +340,7 @@ def load_captioner(folder: Path, recipe: CaptionRecipe) -> Captioner:
     from sightline.nn.stepper import TorchStepper
     from sightline.training import checkpoint
 
-    vocab = Vocabulary.load(folder / checkpoint.VOCAB)
+    vocab = Vocabulary.load(folder / VOCAB)
     model = build_model(recipe, vocab, published=False)
     checkpoint.load_weights(model, folder)
     if isinstance(model.encoder, LearnedEncoder):  # runs by itself from here on

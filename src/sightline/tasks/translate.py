@@ -26,7 +26,7 @@ from sightline.tasks.alignments import load_lexicon
 from sightline.tasks.fusion import FusionConfig
 from sightline.tasks.sentences import Sentences
 from sightline.tasks.translator import SOURCE_VOCAB, Translator, never_written
-from sightline.vocab import BEGIN, END, Vocabulary
+from sightline.vocab import BEGIN, END, VOCAB, Vocabulary
 
 if TYPE_CHECKING:
     from sightline.nn.decoder import DecoderState
@@ -82,7 +82,7 @@ class TranslateTask:
             self.trained = fusion.find(recipe.fusion)
             self.source, self.target = self.trained.source, self.trained.target
         self.files = {
-            "vocab.json": self.target.vocab.to_json(),
+            VOCAB: self.target.vocab.to_json(),
             SOURCE_VOCAB: self.source.vocab.to_json(),
         }
         if self.trained is not None:
@@ -199,7 +199,7 @@ def load_translator(folder: Path, recipe: TranslateRecipe) -> Translator:
     from sightline.training import checkpoint
 
     source = Sentences(Vocabulary.load(folder / SOURCE_VOCAB))
-    target = Sentences(Vocabulary.load(folder / checkpoint.VOCAB))
+    target = Sentences(Vocabulary.load(folder / VOCAB))
     prior = None if recipe.fusion is None else fusion.language_model_in(folder).model
     model = build_model(recipe, source.vocab, target.vocab, prior)
     checkpoint.load_weights(model, folder)

@@ -28,7 +28,7 @@ from torch.optim import Optimizer
 from sightline.errors import CheckpointError, TrainingError
 
 FORMAT = 1  # raised when an older Sightline could not read what a newer one writes
-CONFIG, VOCAB, WEIGHTS = "config.yaml", "vocab.json", "weights.safetensors"
+CONFIG, WEIGHTS = "config.yaml", "weights.safetensors"
 TRAINING, OPTIMISER = "training.json", "optimiser.safetensors"
 
 
