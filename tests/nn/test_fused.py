@@ -7,8 +7,9 @@ from sightline.config import AttentionConfig, DecoderConfig, LossConfig
 from sightline.nn import additive, fused
 from sightline.nn.decoder import Decoder
 from sightline.nn.losses import sequence_loss
+from sightline.nn.packing import Packing
 from sightline.types import ContextSet
-from sightline.vocab import BEGIN
+from sightline.vocab import BEGIN, END, PAD
 
 V, D, M, B = 11, 5, 4, 3
 
@@ -122,6 +123,66 @@ def test_keys_and_queries_that_have_no_exponentials(large, dtype, plainly):
     assert_equal(ours, plain)
 
 
+LENGTHS = {
+    "in any order": [3, 6, 1, 4, 2, 6],
+    "the longest first": [6, 5, 4, 3, 2, 1],
+    "none to the end": [2, 4, 3, 4, 1, 4],
+    "nothing at all": [6, 0, 0, 0, 0, 0],
+}
+
+
+@pytest.mark.usefixtures("tiles")
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+@pytest.mark.parametrize("each", [1, 2])
+@pytest.mark.parametrize("hard", [False, True])
+def test_rows_that_have_ended_take_no_part(lengths, each, hard, plainly):
+    """Their loss and gradients are those of rows that are read to the end of the padding."""
+    config = DecoderConfig(embedding=6, hidden=7, attention=AttentionConfig(size=5, hard=hard))
+    decoder, values, mask, tokens = setting(config, each)
+    lengths = torch.tensor(lengths[: len(tokens)])[:, None]
+    at = torch.arange(tokens.shape[1])
+    tokens = tokens.where(at < lengths, END).where(at <= lengths, PAD)
+    tokens[:, 0] = BEGIN
+    chosen = torch.randint(0, 2, (len(tokens), 6)) if hard else None
+    real = tokens[:, 1:] != PAD
+
+    def run():
+        decoder.zero_grad()
+        given = values.clone().requires_grad_()
+        state = decoder.start(ContextSet(given, mask), per_example=each)
+        decoded = decoder(tokens[:, :-1], state, chosen=chosen)
+        config = LossConfig(doubly_stochastic=0.7, label_smoothing=0.1)
+        sequence_loss(decoder, decoded, tokens[:, 1:], config)[1].total.backward()
+        outputs = (decoded.readouts, decoded.weights, decoded.used)
+        gradients = [p.grad.clone() for p in decoder.parameters() if p.grad is not None]
+        return [x[real].detach() for x in outputs], [given.grad, *gradients]
+
+    torch.testing.assert_close(run(), plainly(run))
+
+
+def test_a_row_that_has_ended_keeps_its_last_state():
+    decoder, values, mask, tokens = setting(CONFIGS["xu"])
+    tokens[1, 3:], tokens[2, 4:] = END, PAD
+    whole = decoder(tokens, decoder.start(ContextSet(values, mask))).state
+    for row, length in enumerate((7, 3, 4)):
+        one = ContextSet(values[row : row + 1], mask[row : row + 1])
+        alone = decoder(tokens[row : row + 1, :length], decoder.start(one)).state
+        torch.testing.assert_close(whole.attended[row], alone.attended[0])
+        for ours, expected in zip(whole.recurrent, alone.recurrent, strict=True):
+            torch.testing.assert_close(ours[:, row], expected[:, 0])
+
+
+def test_no_time_is_spent_on_tiles_of_rows_that_have_ended(monkeypatch):
+    filled = []
+    fill = additive.Scorer.fill
+    monkeypatch.setattr(additive, "TILE", 1)
+    monkeypatch.setattr(additive.Scorer, "fill", lambda *a: filled.append(1) or fill(*a))
+    decoder, values, mask, tokens = setting(CONFIGS["xu"], each=2)
+    tokens[3:, 2:] = PAD
+    decoder(tokens, decoder.start(ContextSet(values, mask), per_example=2))
+    assert len(filled) == 3 * 7 + 3 * 2
+
+
 def test_one_step(plainly):
     decoder, *inputs = setting(CONFIGS["xu"], steps=1)
     assert_equal(everything(decoder, *inputs), plainly(lambda: everything(decoder, *inputs)))
@@ -131,14 +192,15 @@ def test_one_step(plainly):
 @pytest.mark.parametrize("each", [1, 2])
 def test_gradients_of_the_loop_by_finite_differences(each):
     torch.manual_seed(0)
-    rows, steps, width, size = 2 * each, 3, 2, 3
+    rows, width, size = 2 * each, 2, 3
 
     def random(*shape):
         return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
     mask = torch.tensor([[True, True, False], [True, True, True]])
+    packing = Packing(torch.tensor([[5, 5, 5], [5, 5, END], [5, END, PAD], [5, 5, 5]])[:rows])
     inputs = (
-        random(rows, steps, 4 * width),
+        random(len(packing.where), 4 * width),
         random(rows, width),
         random(rows, width),
         random(2, 3, size),
@@ -151,10 +213,10 @@ def test_gradients_of_the_loop_by_finite_differences(each):
 
     def run(projected, h, c, keys, values, weight, bias, from_context, score):
         context = ContextSet(values, mask, keys)
-        steps, cell = fused.attend_and_advance(
-            projected, (h, c), context, (weight, bias), from_context, score
+        steps, after = fused.attend_and_advance(
+            packing, projected, (h, c), context, (weight, bias), from_context, score
         )
-        return steps.hidden, steps.context, steps.weights, cell
+        return steps.hidden, steps.context, steps.weights, *after
 
     assert torch.autograd.gradcheck(run, inputs, atol=1e-7)
 

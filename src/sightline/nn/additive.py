@@ -20,6 +20,9 @@ TILE = 131_072
 # or vanishes in float32, beyond 43, tanh has long been 1 or -1.
 LARGEST = 30.0
 
+# for each tile: parts of what examples have, and for each of its rows parts of what rows have
+Work = list[tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]]
+
 
 class Scorer:
     """The scores of any number of steps that read the same keys.
@@ -35,7 +38,7 @@ class Scorer:
         self.room = max(1, TILE * torch.get_num_threads() // (positions * size))  # examples
         self.by_exp = many and bool(torch.stack(keys.aminmax()).abs().max() < LARGEST)
         self.keys = self._exponentials(keys) if self.by_exp else keys  # (B, M, A)
-        self.asked = keys.new_empty(each, groups, 1, size)  # q, or exp(2q)
+        self.asked = keys.new_zeros(each, groups, 1, size)  # q, or exp(2q)
         self.scores = keys.new_empty(each, groups, positions)
         self.one = keys.new_ones(())
         self.tile = keys.new_empty(min(groups, self.room), positions, size)
@@ -47,9 +50,7 @@ class Scorer:
             torch.mul(key, 2, out=place).exp_()
         return out
 
-    def by_tile(
-        self, examples: tuple[Tensor, ...], rows: tuple[Tensor, ...]
-    ) -> list[tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]]:
+    def by_tile(self, examples: tuple[Tensor, ...], rows: tuple[Tensor, ...]) -> Work:
         """For each tile its examples' part of (B, …), and for each of the K rows that of (K, B, …).
 
         The tile itself comes first among the examples' parts.
@@ -60,25 +61,38 @@ class Scorer:
         of_rows = (list(zip(*some, strict=True)) for some in zip(*cut, strict=True))
         return list(zip(parts, of_rows, strict=True))
 
-    def __call__(self, queries: Tensor) -> Tensor:
-        """(N, A) → (N, M)."""
-        self.ask(queries)
+    def __call__(self, queries: Tensor, live: Tensor | None = None) -> Tensor:
+        """(n, A) → (n, M), for all N rows or for those that live."""
+        places = self.ask(queries, live)
         weight = -2 * self.score if self.by_exp else self.score
-        for (tile, key), rows in self.work:
+        for (tile, key), rows in self.asking(self.work, places):
             layer = tile.view(-1, tile.shape[2])
             for asked, out in rows:  # the same keys, while in the cache
                 self.fill(tile, key, asked)
                 torch.mv(layer, weight, out=out.view(-1))
-        scores = self.scores + self.score.sum() if self.by_exp else self.scores.clone()
-        return scores.transpose(0, 1).flatten(0, 1)
+        scores = self.scores.flatten(0, 1).index_select(0, places)
+        return scores.add_(self.score.sum()) if self.by_exp else scores
 
-    def ask(self, queries: Tensor) -> None:
-        asked = self.asked[:, :, 0].transpose(0, 1)  # (B, K, A)
-        given = queries.unflatten(0, asked.shape[:2])
-        if self.by_exp:
-            torch.exp(2 * given, out=asked)
-        else:
-            asked.copy_(given)
+    def ask(self, queries: Tensor, live: Tensor | None) -> Tensor:
+        """Puts the queries where the tiles find them; gives their places (n,) among (K · B)."""
+        each, groups = self.scores.shape[:2]
+        rows = torch.arange(each * groups) if live is None else live
+        places = rows % each * groups + rows // each
+        asked = (2 * queries).exp_() if self.by_exp else queries
+        self.asked.flatten(0, 2).index_copy_(0, places, asked)
+        return places
+
+    def asking(self, work: Work, places: Tensor) -> Work:
+        """Without the rows of a tile where none of its examples has one that lives."""
+        each, groups = self.scores.shape[:2]
+        if len(places) == each * groups:
+            return work
+        lives = torch.zeros(each * groups, dtype=torch.bool).index_fill_(0, places, True)
+        by_tile = (part.any(1).tolist() for part in lives.view(each, groups).split(self.room, 1))
+        return [
+            (examples, [row for row, asks in zip(rows, some, strict=True) if asks])
+            for (examples, rows), some in zip(work, by_tile, strict=True)
+        ]
 
     def fill(self, tile: Tensor, key: Tensor, asked: Tensor) -> None:
         """The tile becomes s, or tanh(k + q)."""
@@ -104,13 +118,13 @@ class ScorerBackward:
         rows = (scorer.asked, self.d_scores, over_places, self.d_asked, self.seen)
         self.work = scorer.by_tile((scorer.keys, self.d_keys), rows)
 
-    def __call__(self, queries: Tensor, d_scores: Tensor) -> Tensor:
-        """(N, A), (N, M) → the queries' gradient (N, A)."""
+    def __call__(self, queries: Tensor, d_scores: Tensor, live: Tensor | None = None) -> Tensor:
+        """(n, A), (n, M) → the queries' gradient (n, A)."""
         scorer = self.of
-        scorer.ask(queries)
-        each, groups = self.d_scores.shape[:2]
-        self.d_scores[..., 0] = d_scores.unflatten(0, (groups, each)).transpose(0, 1)
-        for (tile, key, d_key), rows in self.work:
+        places = scorer.ask(queries, live)
+        self.d_scores.zero_()  # others in a tile with a row that lives have no gradient
+        self.d_scores[..., 0].flatten(0, 1).index_copy_(0, places, d_scores)
+        for (tile, key, d_key), rows in scorer.asking(self.work, places):
             constant = tile if scorer.by_exp else scorer.one
             for asked, d_out, over_places, d_asked, seen in rows:
                 scorer.fill(tile, key, asked)
@@ -119,7 +133,7 @@ class ScorerBackward:
                 torch.bmm(over_places, tile, out=d_asked)
                 d_key.addcmul_(tile, d_out)
         self.given += d_scores.sum()
-        return self.d_asked[:, :, 0].transpose(0, 1).flatten(0, 1) * self.slope
+        return self.d_asked.flatten(0, 2).index_select(0, places) * self.slope
 
     def finish(self) -> tuple[Tensor, Tensor]:
         """The gradients of keys (B, M, A) and of v (A,)."""

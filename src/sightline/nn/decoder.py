@@ -17,6 +17,7 @@ from sightline.nn import fused
 from sightline.nn.attention import Attention, Focus, rows_of
 from sightline.nn.fused import Steps
 from sightline.nn.output import output_layer
+from sightline.nn.packing import Packing
 from sightline.nn.recurrent import Recurrent, RecurrentState
 from sightline.types import ContextSet
 from sightline.vocab import PAD
@@ -152,8 +153,10 @@ class Decoder(nn.Module):
             return Decoded(readouts, None, None, replace(state, recurrent=recurrent))
         one_lstm = self.config.cell == "lstm" and self.config.layers == 1
         fuses = one_lstm and self.attention.is_plain and fused.usable(inputs)
-        loop = self._fused_loop if fuses else self._loop
-        steps, state = loop(inputs, state, chosen, expected)
+        if fuses:
+            steps, state = self._fused_loop(tokens, inputs, state, chosen, expected)
+        else:
+            steps, state = self._loop(inputs, state, chosen, expected)
         readouts = self._readout(embedded, steps.hidden, steps.context)
         return Decoded(readouts, steps.weights, steps.used, state)
 
@@ -172,35 +175,48 @@ class Decoder(nn.Module):
         return Steps(*(torch.stack(part, 1) for part in zip(*parts, strict=True))), state
 
     def _fused_loop(
-        self, inputs: Tensor, state: DecoderState, chosen: Tensor | None, expected: Tensor | None
+        self,
+        tokens: Tensor,
+        inputs: Tensor,
+        state: DecoderState,
+        chosen: Tensor | None,
+        expected: Tensor | None,
     ) -> tuple[Steps, DecoderState]:
-        """The same for one LSTM layer and plain additive attention, several times faster."""
+        """The same for one LSTM layer and plain additive attention, several times faster.
+
+        A row takes part in a step while something of it is still to be read.
+        """
+        packing = Packing(tokens)
         attention, context = self.attention, state.context
         assert attention is not None
         assert context is not None
         from_input, from_context, weight_hh, bias = self.recurrent.loop_weights(inputs.shape[-1])
-        weights = [weight_hh, attention.query.weight]  # all that h_{t-1} is multiplied with
+        factors = [weight_hh, attention.query.weight]  # all that h_{t-1} is multiplied with
         biases = [torch.zeros_like(bias), attention.key.bias]
         if self.config.gate:
-            weights.append(self.gate.weight)
+            factors.append(self.gate.weight)
             biases.append(self.gate.bias)
 
-        def look(weights: Tensor, t: int) -> Tensor:
-            return attention.look(weights, None if chosen is None else chosen[:, t], expected)
+        looks = None if chosen is None else packing.pack(chosen)
+        in_mean = None if expected is None else packing.pack(expected[:, None].expand_as(tokens))
+
+        def look(weights: Tensor, now: slice) -> Tensor:
+            told = (None if given is None else given[now] for given in (looks, in_mean))
+            return attention.look(weights, *told)
 
         sampled = attention.samples(chosen)
-        steps, cell = fused.attend_and_advance(
-            F.linear(inputs, from_input, bias),
+        steps, (hidden, cell, weights) = fused.attend_and_advance(
+            packing,
+            F.linear(packing.pack(inputs), from_input, bias),
             (state.recurrent[0][0], state.recurrent[1][0]),
             context,
-            (torch.cat(weights), torch.cat(biases)),
+            (torch.cat(factors), torch.cat(biases)),
             from_context,
             attention.score.weight[0] / attention.config.temperature,
             look if sampled else None,
-            expected if sampled else None,
+            in_mean if sampled else None,
         )
-        recurrent = (steps.hidden[:, -1][None], cell[None])
-        return steps, replace(state, recurrent=recurrent, attended=steps.weights[:, -1])
+        return steps, replace(state, recurrent=(hidden[None], cell[None]), attended=weights)
 
     def step(
         self, tokens: Tensor, state: DecoderState

@@ -18,9 +18,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from sightline.nn.additive import Scorer, ScorerBackward
+from sightline.nn.packing import Packing
 from sightline.types import ContextSet
 
-Look = Callable[[Tensor, int], Tensor]  # α (N, M), step → what the context is made with (N, M)
+Look = Callable[[Tensor, slice], Tensor]  # α (n, M), which of R → what a context is made with
 
 
 def usable(tensor: Tensor) -> bool:
@@ -36,7 +37,7 @@ def additive_scores(keys: Tensor, queries: Tensor, score: Tensor) -> Tensor:
 
 
 class Steps(NamedTuple):
-    """What T steps computed."""
+    """What T steps computed, for the rows that took part in them."""
 
     hidden: Tensor  # (N, T, H)
     context: Tensor  # (N, T, D): β ẑ
@@ -45,24 +46,27 @@ class Steps(NamedTuple):
 
 
 def attend_and_advance(
-    projected: Tensor,  # (N, T, 4H): W_x x + b of every step
+    packing: Packing,  # of N rows and T steps into R
+    projected: Tensor,  # (R, 4H): W_x x + b of every step
     state: tuple[Tensor, Tensor],  # h, c: (N, H)
     context: ContextSet,  # of B examples, N = B · K; with keys (B, M, A)
     from_hidden: tuple[Tensor, Tensor],  # weight (4H + A + G, H), bias: LSTM, query, gate f_β
     from_context: Tensor,  # (4H, D)
     score: Tensor,  # (A,): v, divided by the temperature
     look: Look | None = None,  # hard attention: replaces α by a sample
-    expected: Tensor | None = None,  # (N,) bool: rows in which it does not
-) -> tuple[Steps, Tensor]:
-    """T steps of attending from h_{t-1} and advancing an LSTM; gives its last c (N, H) too.
+    expected: Tensor | None = None,  # (R,) bool: rows in which it does not
+) -> tuple[Steps, tuple[Tensor, ...]]:
+    """T steps of attending from h_{t-1} and advancing an LSTM; gives each row's last h, c, α too.
 
     G is 1 with the gate β, 0 without.
     """
     read = (context.keys, context.values, context.mask)
-    hidden, contexts, weights, used, cell = _Loop.apply(
-        projected, *state, *read, *from_hidden, from_context, score, look, expected
+    hidden, contexts, weights, used, cells = _Loop.apply(
+        packing, projected, *state, *read, *from_hidden, from_context, score, look, expected
     )
-    return Steps(hidden, contexts, weights, weights if look is None else used), cell
+    used = weights if look is None else used
+    steps = Steps(*(packing.unpack(x) for x in (hidden, contexts, weights, used)))
+    return steps, tuple(x[packing.last] for x in (hidden, cells, weights))
 
 
 class _Scores(torch.autograd.Function):
@@ -85,6 +89,7 @@ class _Loop(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
+        packing: Packing,
         projected: Tensor,
         hidden: Tensor,
         cell: Tensor,
@@ -98,51 +103,49 @@ class _Loop(torch.autograd.Function):
         look: Look | None,
         expected: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
-        (rows, steps, gates_size), (groups, positions, size) = projected.shape, keys.shape
-        width = hidden.shape[1]
+        (total, gates_size), (groups, positions, size) = projected.shape, keys.shape
         split = (gates_size, size, len(weight) - gates_size - size)
-        gates = torch.empty_like(projected)  # (N, T, 4H): σ(i), σ(f), tanh(g), σ(o)
-        hiddens, cells = (projected.new_empty(rows, steps, width) for _ in range(2))
-        queries = projected.new_empty(rows, steps, size)
-        weights = projected.new_empty(rows, steps, positions)
+        gates = torch.empty_like(projected)  # (R, 4H): σ(i), σ(f), tanh(g), σ(o)
+        hiddens, cells, h_before, c_before = (
+            projected.new_empty(total, hidden.shape[1]) for _ in range(4)
+        )
+        queries = projected.new_empty(total, size)
+        weights = projected.new_empty(total, positions)
         used = weights if look is None else torch.empty_like(weights)
-        seen, contexts = (projected.new_empty(rows, steps, values.shape[2]) for _ in range(2))
-        beta = projected.new_ones(rows, steps, 1)
-        hidden_mask = ~mask.repeat_interleave(rows // groups, 0)  # (N, M)
-        scorer = Scorer(keys, score, rows // groups, many=True)
-        # a product with few rows wants its other factor to lie in the order it is read
-        weight_t, from_context_t = weight.t().contiguous(), from_context.t().contiguous()
+        seen, contexts = (projected.new_empty(total, values.shape[2]) for _ in range(2))
+        beta = projected.new_ones(total, 1)
+        hidden_mask = ~mask.repeat_interleave(len(hidden) // groups, 0)  # (N, M)
+        scorer = Scorer(keys, score, len(hidden) // groups, many=True)
+        from_context = from_context.contiguous()  # products with part of a matrix are slower
         h, c = hidden, cell
-        for t in range(steps):
+        for now, live, kept in zip(packing.spans, packing.live, packing.kept, strict=True):
+            h, c = h_before[now], c_before[now] = _taken(h, kept), _taken(c, kept)
             # everything that takes h_{t-1}, in one product
-            recurrent, queries[:, t], opening = torch.addmm(bias, h, weight_t).split(split, 1)
-            scores = scorer(queries[:, t])
-            scores.masked_fill_(hidden_mask, torch.finfo(scores.dtype).min)
+            recurrent, queries[now], opening = torch.addmm(bias, h, weight.t()).split(split, 1)
+            unseen = _taken(hidden_mask, live)
+            scores = scorer(queries[now], live)
+            scores.masked_fill_(unseen, torch.finfo(scores.dtype).min)
             # where a row has nothing to see the softmax is uniform, and then all zeros: never NaN
-            weights[:, t] = scores.softmax(1).masked_fill_(hidden_mask, 0)
+            weights[now] = scores.softmax(1).masked_fill_(unseen, 0)
             if look is not None:
-                used[:, t] = look(weights[:, t], t)
-            seen[:, t] = torch.bmm(_grouped(used[:, t], groups), values).flatten(0, 1)
+                used[now] = look(weights[now], now)
+            seen[now] = _grouped_product(used[now], values, live, len(hidden))
             if split[2]:
-                beta[:, t] = torch.sigmoid(opening)
-            torch.mul(beta[:, t], seen[:, t], out=contexts[:, t])
-            inner = torch.addmm(recurrent, contexts[:, t], from_context_t)
-            now = torch.add(inner, projected[:, t], out=gates[:, t])
-            now[:, : 2 * width].sigmoid_()
-            now[:, 2 * width : 3 * width].tanh_()
-            now[:, 3 * width :].sigmoid_()
-            i, f, g, o = now.chunk(4, 1)  # Xu et al. eq. 1-3
-            c = torch.addcmul(f * c, i, g, out=cells[:, t])
-            h = torch.mul(o, torch.tanh(c), out=hiddens[:, t])
+                beta[now] = torch.sigmoid(opening)
+            torch.mul(beta[now], seen[now], out=contexts[now])
+            inner = torch.addmm(recurrent, contexts[now], from_context.t())
+            torch.add(inner, projected[now], out=gates[now])
+            c = _cell_forward(gates[now], c, cells[now], hiddens[now])
+            h = hiddens[now]
         ctx.save_for_backward(
-            hidden, cell, values, weight, from_context, expected,
-            gates, hiddens, cells, queries, weights, used, seen, contexts, beta,
+            values, weight, from_context, expected, gates, cells, h_before, c_before,
+            queries, weights, used, seen, contexts, beta,
         )  # fmt: skip
-        ctx.scorer = scorer
+        ctx.packing, ctx.scorer = packing, scorer
         ctx.split = split
         ctx.soft = look is None
         ctx.set_materialize_grads(False)
-        return hiddens, contexts, weights, None if look is None else used, cells[:, -1].clone()
+        return hiddens, contexts, weights, None if look is None else used, cells
 
     @staticmethod
     @once_differentiable
@@ -152,64 +155,89 @@ class _Loop(torch.autograd.Function):
         d_contexts: Tensor | None,
         d_weights: Tensor | None,
         d_used: Tensor | None,
-        d_cell: Tensor | None,
+        d_cells: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
         (
-            hidden, cell, values, weight, from_context, expected,
-            gates, hiddens, cells, queries, weights, used, seen, contexts, beta,
+            values, weight, from_context, expected, gates, cells, h_before, c_before,
+            queries, weights, used, seen, contexts, beta,
         ) = ctx.saved_tensors  # fmt: skip
-        groups = len(values)
-        from_context = from_context.contiguous()
-        befores = torch.cat([hidden[:, None], hiddens[:, :-1]], 1)  # h_{t-1}
+        packing: Packing = ctx.packing
         # the gradients of gates, query and f_β beside each other, as their weights are
-        d_inner = hiddens.new_empty(*hiddens.shape[:2], len(weight))
-        d_gates, d_queries, d_opening = d_inner.split(ctx.split, 2)
+        d_inner = cells.new_empty(len(cells), len(weight))
+        d_gates, d_queries, d_opening = d_inner.split(ctx.split, 1)
         d_seen = torch.empty_like(seen)
         scorer = ScorerBackward(ctx.scorer)
-        dh = torch.zeros_like(hidden)
-        dc = torch.zeros_like(cell) if d_cell is None else d_cell
-        for t in reversed(range(hiddens.shape[1])):
-            dh = _plus(dh, d_hiddens, t)
-            c_before = cells[:, t - 1] if t else cell
-            dc = _cell_backward(gates[:, t], c_before, cells[:, t], dh, dc, d_gates[:, t])
-            dz = _plus(d_gates[:, t] @ from_context, d_contexts, t)
-            b = beta[:, t]
+        dh, dc = (torch.zeros_like(cells[packing.spans[-1]]) for _ in range(2))
+        for t in reversed(range(len(packing.spans))):
+            now, live = packing.spans[t], packing.live[t]
+            dh, dc = _plus(dh, d_hiddens, now), _plus(dc, d_cells, now)
+            dc = _cell_backward(gates[now], c_before[now], cells[now], dh, dc, d_gates[now])
+            dz = _plus(d_gates[now] @ from_context, d_contexts, now)
+            b = beta[now]
             if ctx.split[2]:
-                d_beta = (dz * seen[:, t]).sum(1, keepdim=True)
-                torch.mul(d_beta, b * (1 - b), out=d_opening[:, t])
-            torch.mul(dz, b, out=d_seen[:, t])
-            d_alpha = torch.bmm(_grouped(d_seen[:, t], groups), values.transpose(1, 2))
-            d_alpha = _plus(d_alpha.flatten(0, 1), d_used, t)
+                d_beta = (dz * seen[now]).sum(1, keepdim=True)
+                torch.mul(d_beta, b * (1 - b), out=d_opening[now])
+            torch.mul(dz, b, out=d_seen[now])
+            of_values = values.transpose(1, 2)
+            d_alpha = _grouped_product(d_seen[now], of_values, live, packing.rows)
+            d_alpha = _plus(d_alpha, d_used, now)
             if expected is not None:
-                d_alpha = d_alpha * expected[:, None]
+                d_alpha = d_alpha * expected[now, None]
             elif not ctx.soft:  # a sample has no gradient to α
                 d_alpha = torch.zeros_like(d_alpha)
-            d_alpha = _plus(d_alpha, d_weights, t)
-            alpha = weights[:, t]
+            d_alpha = _plus(d_alpha, d_weights, now)
+            alpha = weights[now]
             d_scores = alpha * (d_alpha - (alpha * d_alpha).sum(1, keepdim=True))
-            d_queries[:, t] = scorer(queries[:, t], d_scores)
-            dh = d_inner[:, t] @ weight
-        flat = d_inner.flatten(0, 1)  # (N · T, 4H + A + G)
+            d_queries[now] = scorer(queries[now], d_scores, live)
+            before = packing.spans[max(0, t - 1)]
+            dh = _spread(d_inner[now] @ weight, packing.kept[t], before.stop - before.start)
+            dc = _spread(dc, packing.kept[t], before.stop - before.start)
         d_keys, d_score = scorer.finish()
         d_values = None
-        if ctx.needs_input_grad[4]:
-            over_steps = (x.unflatten(0, (groups, -1)).flatten(1, 2) for x in (used, d_seen))
+        if ctx.needs_input_grad[5]:
+            groups = len(values)
+            over_steps = (
+                packing.unpack(x).unflatten(0, (groups, -1)).flatten(1, 2) for x in (used, d_seen)
+            )  # (B, K · T, M or D)
             d_values = torch.bmm(next(over_steps).transpose(1, 2), next(over_steps))
         return (
-            d_gates, dh, dc, d_keys, d_values, None,
-            flat.t() @ befores.flatten(0, 1), flat.sum(0),
-            d_gates.flatten(0, 1).t() @ contexts.flatten(0, 1), d_score, None, None,
+            None, d_gates, dh, dc, d_keys, d_values, None,
+            d_inner.t() @ h_before, d_inner.sum(0), d_gates.t() @ contexts, d_score, None, None,
         )  # fmt: skip
 
 
-def _plus(gradient: Tensor, more: Tensor | None, t: int) -> Tensor:
+def _plus(gradient: Tensor, more: Tensor | None, now: slice) -> Tensor:
     """The gradient from within the loop and, where there is one, that from outside."""
-    return gradient if more is None else gradient + more[:, t]
+    return gradient if more is None else gradient + more[now]
 
 
-def _grouped(rows: Tensor, groups: int) -> Tensor:
-    """(N, X) → (B, K, X)."""
-    return rows.unflatten(0, (groups, -1))
+def _taken(rows: Tensor, which: Tensor | None) -> Tensor:
+    return rows if which is None else rows.index_select(0, which)
+
+
+def _spread(rows: Tensor, which: Tensor | None, total: int) -> Tensor:
+    """The reverse: zeros in the rows that were not taken."""
+    return (
+        rows if which is None else rows.new_zeros(total, rows.shape[1]).index_copy_(0, which, rows)
+    )
+
+
+def _grouped_product(rows: Tensor, values: Tensor, live: Tensor | None, total: int) -> Tensor:
+    """Each row with its example's matrix: (n, X), (B, X, Y) → (n, Y), of N rows those that live."""
+    grouped = _spread(rows, live, total).unflatten(0, (len(values), -1))  # (B, K, X)
+    return _taken(torch.bmm(grouped, values).flatten(0, 1), live)
+
+
+def _cell_forward(gates: Tensor, before: Tensor, cell: Tensor, hidden: Tensor) -> Tensor:
+    """The LSTM's equations: turns sums into gates in place, writes and returns c_t, writes h_t."""
+    width = cell.shape[1]
+    gates[:, : 2 * width].sigmoid_()
+    gates[:, 2 * width : 3 * width].tanh_()
+    gates[:, 3 * width :].sigmoid_()
+    i, f, g, o = gates.chunk(4, 1)  # Xu et al. eq. 1-3
+    torch.addcmul(f * before, i, g, out=cell)
+    torch.mul(o, torch.tanh(cell), out=hidden)
+    return cell
 
 
 def _cell_backward(

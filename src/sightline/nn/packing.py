@@ -1,0 +1,49 @@
+"""Rows of different lengths, packed step by step: one that has ended takes no part in later steps.
+
+(N, T, …) ↔ (R, …), the rows of the first step before those of the second, padding left out
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from sightline.vocab import END, PAD
+
+
+class Packing:
+    """Which rows take part in which step, for tokens (N, T) that are read one at a time."""
+
+    def __init__(self, tokens: Tensor) -> None:
+        self.rows, self.steps = tokens.shape
+        # nothing is to be written after <end>; what follows it may be padding only
+        says = (tokens != PAD) & (tokens != END)
+        lives = says.flip(1).cummax(1).values.flip(1)  # (N, T)
+        lives[:, 0] = True
+        step, row = lives.t().nonzero().unbind(1)
+        self.where = row * self.steps + step  # (R,): among (N · T)
+        sizes = [size for size in lives.sum(0).tolist() if size]
+        ends = torch.tensor(sizes).cumsum(0).tolist()
+        self.spans = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+        places = lives.cumsum(0) - 1  # (N, T): each row's place among those of a step
+        # per step: which rows these are, and their places in the step before; None where they are
+        # all of them, and the same as before
+        self.live: list[Tensor | None] = [None] * len(sizes)
+        self.kept: list[Tensor | None] = [None] * len(sizes)
+        for t in range(1, len(sizes)):
+            if sizes[t] < self.rows:
+                self.live[t] = row[self.spans[t]]
+            if sizes[t] < sizes[t - 1]:
+                self.kept[t] = places[row[self.spans[t]], t - 1]
+        lengths = lives.sum(1) - 1  # (N,)
+        starts = torch.tensor([span.start for span in self.spans], device=tokens.device)
+        self.last = starts[lengths] + places.gather(1, lengths[:, None])[:, 0]  # (N,): among R
+
+    def pack(self, padded: Tensor) -> Tensor:
+        """(N, T, …) → (R, …)."""
+        return padded.flatten(0, 1).index_select(0, self.where)
+
+    def unpack(self, packed: Tensor) -> Tensor:
+        """(R, …) → (N, T, …), zeros where a row has ended."""
+        padded = packed.new_zeros(self.rows * self.steps, *packed.shape[1:])
+        return padded.index_copy(0, self.where, packed).unflatten(0, (self.rows, self.steps))
