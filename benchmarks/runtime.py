@@ -9,17 +9,18 @@ same machine within minutes. A translator and a torch run are measured only wher
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import numpy as np
 from PIL import Image
@@ -30,7 +31,7 @@ from sightline.media.image import preprocess, read_image
 from sightline.tasks import load_model
 
 PHOTOS = Path(__file__).parents[1] / "src" / "sightline" / "samples"
-THREADS = os.cpu_count() or 1
+THREADS = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
 
 
 def main() -> None:
@@ -69,7 +70,7 @@ def captioning(options: Any) -> None:
         if options.torch:
             against_torch(load_model(options.torch), files, encoder)
         start_up(options.captioner, files[0])
-        memory(model, files)
+        memory(options.captioner, files)
 
 
 def photos(folder: Path, count: int) -> list[Path]:
@@ -85,25 +86,33 @@ def photos(folder: Path, count: int) -> list[Path]:
 
 
 def parts(model: Any, files: list[Path]) -> float:
-    """One photo at a time, beam 5, and what it consists of; gives the encoder's own seconds."""
-    spec, size = model.encoder.spec, 5
-    picture = preprocess(read_image(files[0]), spec)[None]
-    vectors = model.encoder.encode(picture)
-    options = search.BeamOptions(max_length=model.recipe.search.max_length, size=size)
-    steps = sum(1 for _ in search.beam(model.stepper, vectors, options))
-    state = model.stepper.select(model.stepper.start(vectors), np.zeros(size, np.int64))
+    """One photo at a time, beam 5, and what it consists of; gives the encoder's own seconds.
+
+    Means over the samples, whose captions are of several lengths.
+    """
+    some, size, settings = files[: len(set(files))], 5, model.recipe.search
+    pictures = [model.read(file).image[None] for file in some]
+    vectors = [model.encoder.encode(picture) for picture in pictures]
+    options = search.BeamOptions(
+        max_length=settings.max_length, size=size, length_penalty=settings.length_penalty
+    )
+    steps = [sum(1 for _ in search.beam(model.stepper, each, options)) for each in vectors]
+    state = model.stepper.select(model.stepper.start(vectors[0]), np.zeros(size, np.int64))
     tokens = np.full(size, model.stepper.begin)
-    encoder = best(lambda: model.encoder.encode(picture))
+
+    def found(each: Any) -> Any:
+        return search.finish(search.beam(model.stepper, each, options))
+
+    encoder, whole = mean(model.encoder.encode, pictures), mean(found, vectors)
+    step = best(lambda: model.stepper.step(state, tokens), 50)
     rows = {
         "the encoder alone": encoder,
-        "reading and preprocessing": best(lambda: preprocess(read_image(files[0]), spec)),
-        "start (keys, first state)": best(lambda: model.stepper.start(vectors)),
-        f"{steps} steps of the decoder": steps
-        * best(lambda: model.stepper.step(state, tokens), 50),
-        "the whole search": best(
-            lambda: search.finish(search.beam(model.stepper, vectors, options))
-        ),
-        "describe, beam 5": best(lambda: model.describe(files[0], beam=size)),
+        "reading and preprocessing": mean(model.read, some),
+        "start (keys, first state)": mean(model.stepper.start, vectors),
+        f"{np.mean(steps):.1f} steps of the decoder": float(np.mean(steps)) * step,
+        "the whole search": whole,
+        "encoder and search": encoder + whole,
+        "describe, beam 5": mean(lambda file: model.describe(file, beam=size), some),
     }
     title(f"One photo at a time, {THREADS} threads", "× the encoder")
     for name, seconds in rows.items():
@@ -138,8 +147,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "one thread": {"threads": 1},
     "threads that spin": {"spinning": True},
-    "a memory arena": {"arena": True},
-    "both": {"spinning": True, "arena": True},
+    "no memory arena": {"arena": False},
 }
 
 
@@ -186,20 +194,55 @@ def start_up(captioner: str, photo: Path) -> None:
         line(name, f"{seconds:.2f} s", seconds / first)
 
 
-def memory(model: Any, files: list[Path]) -> None:
-    """Whether it grows with the number of photos."""
-    title("Memory after so many photos", "MB more than before")
-    before = _resident()
-    for count in (64, 256, 1024):
-        for at in range(0, count, 16):
-            model.describe([files[(at + i) % len(files)] for i in range(16)])
-        now = _resident()
-        line(f"{count} more photos", f"{now:.0f} MB", now - before)
-        before = now
+def memory(captioner: str, files: list[Path], count: int = 300) -> None:
+    """What `sightline describe` holds, in a process of its own, and whether it grows."""
+    title(f"Memory of `sightline describe`, {count} photos", "MB more than the row above")
+    many = [str(files[i % len(files)]) for i in range(count)]
+    child = f"from benchmarks.runtime import watched; watched({captioner!r}, {many!r})"
+    done = subprocess.run([sys.executable, "-c", child], check=True, capture_output=True, text=True)
+    before = 0.0
+    for row in done.stdout.splitlines():
+        name, _, now = row.rpartition(" ")
+        line(name, f"{float(now):.0f} MB", float(now) - before)
+        before = float(now)
 
 
-def _resident() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def watched(captioner: str, files: list[str]) -> None:
+    """Describe files as the command line does; print the most memory held after each third."""
+    from sightline.cli import app
+
+    marks = {len(files) // 3: "a third of them", 2 * len(files) // 3: "two thirds"}
+    marks[len(files)] = "all of them"
+    printed = Printed(marks)
+    with redirect_stdout(cast(TextIO, printed)):
+        app(["describe", *files, "--model", captioner, "--json"], standalone_mode=False)
+    for name in marks.values():
+        print(f"{name} {printed.held[name]:.1f}")
+
+
+class Printed(io.StringIO):
+    """Output that is let go, and the most memory held when so many lines had been written."""
+
+    def __init__(self, marks: dict[int, str]) -> None:
+        super().__init__()
+        self.marks, self.lines, self.held = marks, 0, dict[str, float]()
+
+    def write(self, text: str) -> int:
+        for _ in range(text.count("\n")):
+            self.lines += 1
+            if self.lines in self.marks:
+                self.held[self.marks[self.lines]] = most_held()
+        return len(text)
+
+
+def most_held() -> float:
+    """MB. Linux counts what the parent held before this program was begun into `getrusage`."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        found = [row for row in status.read_text().splitlines() if row.startswith("VmHWM")]
+        return int(found[0].split()[1]) / 1024
+    unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 # ---------------------------------------------------------------------------------- text
@@ -239,6 +282,11 @@ def best(work: Callable[[], Any], repeats: int = 9) -> float:
         work()
         times.append(time.perf_counter() - began)
     return min(times)
+
+
+def mean(work: Callable[[Any], Any], inputs: Sequence[Any]) -> float:
+    """The mean over inputs of the least seconds that each takes."""
+    return sum(best(partial(work, each), 5) for each in inputs) / len(inputs)
 
 
 def title(text: str, ratio: str) -> None:
