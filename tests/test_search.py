@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from sightline import search_candidates
 from sightline.errors import UserError
 from sightline.search import BeamOptions, beam, finish, greedy, rescore, sample
 from sightline.steppers import Prefixed, State, Stepper, StepResult
@@ -624,3 +625,19 @@ def test_prefixes_are_honoured_by_every_search(seed: int) -> None:
                 assert np.array_equal(h.attention, again.attention)
     (free,) = finish(beam(table, [1], options))
     assert same(finish(beam(forced, names, options))[0], free)
+
+
+@pytest.mark.parametrize("examples", [1, 7])
+@pytest.mark.parametrize("vocab", [700, 1003])
+def test_the_best_of_many_values_are_those_of_a_full_sort(examples: int, vocab: int) -> None:
+    rng = np.random.default_rng(vocab)
+    rows, count = 4, 10
+    log_probs = -rng.integers(0, 90, (examples, rows, vocab)).astype(np.float32)  # full of ties
+    log_probs[rng.random(log_probs.shape) < 0.3] = -np.inf
+    scores = -rng.integers(0, 9, (examples, rows)).astype(np.float64)
+    scores[:, 1] = -np.inf
+    totals, places = search_candidates.best(log_probs, scores, count)
+    everything = (log_probs + scores[..., None]).reshape(examples, -1)
+    order = np.argsort(-everything, axis=1, kind="stable")[:, :count]
+    np.testing.assert_array_equal(places, order)
+    np.testing.assert_array_equal(totals, np.take_along_axis(everything, order, axis=1))
