@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from sightline.config import DecoderConfig
 from sightline.nn import fused
 from sightline.nn.attention import Attention, Focus, rows_of
+from sightline.nn.dropout import Dropout
 from sightline.nn.fused import Steps
 from sightline.nn.output import output_layer
 from sightline.nn.packing import Packing
@@ -87,7 +88,7 @@ class Decoder(nn.Module):
         self.recurrent = Recurrent(
             config.cell, inputs, config.hidden, config.layers, config.dropout
         )
-        self.drop = nn.Dropout(config.dropout)
+        self.drop = Dropout(config.dropout)
         readout = config.hidden
         if config.output == "deep":
             readout = config.embedding

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from sightline.config import RecurrentConfig
+from sightline.nn.dropout import Dropout
 from sightline.nn.image_encoders import ImageEncoder
 from sightline.nn.recurrent import Recurrent
 from sightline.types import ContextSet
@@ -20,7 +21,7 @@ class TextEncoder(nn.Module):
         self.config = config
         self.embed = nn.Embedding(vocab_size, config.embedding, padding_idx=PAD)
         nn.init.normal_(self.embed.weight, std=config.embedding**-0.5)
-        self.drop = nn.Dropout(config.dropout)
+        self.drop = Dropout(config.dropout)
         directions = 2 if config.bidirectional else 1
         sizes = [config.embedding] + [directions * config.hidden] * (config.layers - 1)
         self.layers = nn.ModuleList(

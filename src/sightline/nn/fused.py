@@ -21,6 +21,7 @@ from sightline.nn.additive import Scorer, ScorerBackward
 from sightline.nn.packing import Packing
 from sightline.types import ContextSet
 
+aten = torch.ops.aten  # for the gradients of σ and tanh, each in one pass
 Look = Callable[[Tensor, slice], Tensor]  # α (n, M), which of R → what a context is made with
 
 
@@ -247,9 +248,9 @@ def _cell_backward(
     i, f, g, o = gates.chunk(4, 1)
     d_i, d_f, d_g, d_o = d_gates.chunk(4, 1)
     squashed = torch.tanh(after)
-    dc = dc + dh * o * (1 - squashed * squashed)
-    torch.mul(dc * g, i * (1 - i), out=d_i)
-    torch.mul(dc * before, f * (1 - f), out=d_f)
-    torch.mul(dc * i, 1 - g * g, out=d_g)
-    torch.mul(dh * squashed, o * (1 - o), out=d_o)
+    dc = dc + aten.tanh_backward(dh * o, squashed)
+    aten.sigmoid_backward(dc * g, i, grad_input=d_i)
+    aten.sigmoid_backward(dc * before, f, grad_input=d_f)
+    aten.tanh_backward(dc * i, g, grad_input=d_g)
+    aten.sigmoid_backward(dh * squashed, o, grad_input=d_o)
     return dc * f

@@ -22,6 +22,7 @@ class Packing:
         lives[:, 0] = True
         step, row = lives.t().nonzero().unbind(1)
         self.where = row * self.steps + step  # (R,): among (N · T)
+        self.whole = len(step) == tokens.numel()  # nothing is left out
         sizes = [size for size in lives.sum(0).tolist() if size]
         ends = torch.tensor(sizes).cumsum(0).tolist()
         self.spans = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
@@ -41,9 +42,13 @@ class Packing:
 
     def pack(self, padded: Tensor) -> Tensor:
         """(N, T, …) → (R, …)."""
+        if self.whole:
+            return padded.transpose(0, 1).flatten(0, 1)
         return padded.flatten(0, 1).index_select(0, self.where)
 
     def unpack(self, packed: Tensor) -> Tensor:
         """(R, …) → (N, T, …), zeros where a row has ended."""
+        if self.whole:
+            return packed.unflatten(0, (self.steps, self.rows)).transpose(0, 1).contiguous()
         padded = packed.new_zeros(self.rows * self.steps, *packed.shape[1:])
-        return padded.index_copy(0, self.where, packed).unflatten(0, (self.rows, self.steps))
+        return padded.index_copy_(0, self.where, packed).unflatten(0, (self.rows, self.steps))
