@@ -64,8 +64,8 @@ def session_options(
     options.inter_op_num_threads = 1
     # A thread that spins while it waits takes the time of whoever shares its core.
     options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
-    # Without an arena the arrays of every run come from the heap, which is left with holes: after
-    # 64 photos the most memory held was 501 MB, and is 362 with one.
+    # Without an arena the arrays of every run come from the heap, which is left with holes:
+    # describing held 500 MB and more so, and 382 with one.
     options.enable_cpu_mem_arena = arena
     options.log_severity_level = 3
     return options
