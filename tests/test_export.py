@@ -77,8 +77,8 @@ def test_an_exported_translator_translates_and_aligns_as_the_model(tmp_path):
         found, wanted = ours.translate(SENTENCES, **options), model.translate(SENTENCES, **options)
         assert [d.text for d in found] == [d.text for d in wanted]
         assert [len(d.alternatives) for d in found] == [len(d.alternatives) for d in wanted]
-    (aligned,), (its,) = ours.align(["abc"], ["a dog"]), model.align(["abc"], ["a dog"])
-    np.testing.assert_allclose(aligned.weights, its.weights, atol=1e-3)
+    (aligned,), (forced,) = ours.align(["abc"], ["a dog"]), model.force(["abc"], ["a dog"])
+    np.testing.assert_allclose(aligned.weights, model.alignment(forced).weights, atol=1e-3)
     assert ours.lexicon == model.lexicon
     together = ours.together(model)  # an ensemble of both kinds
     assert together.translate("abc def").text == model.translate("abc def").text

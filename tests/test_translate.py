@@ -305,7 +305,7 @@ def test_forcing_a_translation_gives_what_the_search_found(translator):
 
 def test_word_weights_are_the_mean_over_target_and_the_sum_over_source_pieces(bpe):
     source, target = "the gorgeous Anna .", "ka Dmitri ."
-    (forced,) = bpe.force([source], [target])
+    (forced,) = bpe.force([source], [target], knowing=True)
     (alignment,) = bpe.align([source], [target])
     assert alignment.source == ("the", "gorgeous", "Anna", ".")
     assert alignment.target == ("ka", "Dmitri", ".")

@@ -167,9 +167,9 @@ def test_a_model_and_one_backwards_give_links_in_one_order(
     model = sightline.load(toy / "run")
     pairs = [(" ".join(s), " ".join(t)) for s, t, _ in sentences(3, 7)]
     exchanged = [(target, source) for source, target in pairs]
-    forth = alignment.systems_of(model, None, exchanged)["attention"]
+    forth = alignment.systems_of(model, None, exchanged)["knowing the word"]
     found = alignment.systems_of(model, model, pairs)
-    assert found["attention, backwards"] == [{(s, t) for t, s in links} for links in forth]
+    assert found["the same, backwards"] == [{(s, t) for t, s in links} for links in forth]
     for (source, target), links in zip(pairs, found["attention"], strict=True):
         assert [t for _, t in sorted(links, key=lambda link: link[1])] == list(
             range(len(target.split()))

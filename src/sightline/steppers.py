@@ -71,6 +71,17 @@ class Stepper(Protocol):
         ...
 
 
+def posterior_of(
+    stepper: Stepper, inputs: Any, tokens: Sequence[Sequence[int]]
+) -> list[NDArray[np.float32]] | None:
+    """For each example's given tokens where they came from, (T, M), once they are known.
+
+    None where a stepper cannot tell: its attention is all there is then.
+    """
+    tell = getattr(stepper, "posterior", None)
+    return None if tell is None else tell(inputs, tokens)
+
+
 @dataclass(frozen=True)
 class _States:
     """The states of an ensemble's members, row for row."""
@@ -124,6 +135,17 @@ class Ensemble:
         assert isinstance(state, _States)
         pairs = zip(self.steppers, state.members, strict=True)
         return _States(tuple(stepper.select(member, rows) for stepper, member in pairs))
+
+    def posterior(
+        self, inputs: Any, tokens: Sequence[Sequence[int]]
+    ) -> list[NDArray[np.float32]] | None:
+        """The mean of where the members think that given tokens came from."""
+        found = [posterior_of(stepper, inputs, tokens) for stepper in self.steppers]
+        known = [each for each in found if each is not None]
+        if len(known) < len(found):
+            return None
+        weighted = [[w * p for p in each] for w, each in zip(self.weights, known, strict=True)]
+        return [np.sum(same, axis=0, dtype=np.float32) for same in zip(*weighted, strict=True)]
 
     def _mean_log_probs(self, log_probs: list[NDArray[np.float32]]) -> NDArray[np.float32]:
         """log Σ w p, shifted by the largest so that no small probability turns into zero."""

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from sightline.nn.decoder import DecoderState
-from sightline.nn.model import EncoderDecoder
+from sightline.nn.model import EncoderDecoder, pad
+from sightline.nn.posterior import knows_why, posterior
 from sightline.steppers import SearchError, State, Steered, StepResult
 from sightline.types import ContextSet
 from sightline.vocab import BEGIN, END
@@ -77,3 +78,16 @@ class TorchStepper:
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
         assert isinstance(state, DecoderState)
         return self.model.decoder.select(state, torch.from_numpy(rows).to(self.device))
+
+    @torch.inference_mode()
+    def posterior(
+        self, inputs: Any, tokens: Sequence[Sequence[int]]
+    ) -> list[NDArray[np.float32]] | None:
+        """For each example's given tokens where they came from, (T, M); None if that is unknown."""
+        decoder = self.model.decoder
+        if not knows_why(decoder):
+            return None
+        state = self.start(inputs)
+        assert isinstance(state, DecoderState)
+        found = posterior(decoder, pad([[self.begin, *row] for row in tokens], self.device), state)
+        return [each[: len(row)].cpu().numpy() for each, row in zip(found, tokens, strict=True)]

@@ -106,7 +106,8 @@ def learn_lexicon(
     """What each source token was most often aligned to when known pairs are forced."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for block in _blocks(pairs, 1024):
-        for forced in translator.force([s for s, _ in block], [t for _, t in block]):
+        sources, targets = [s for s, _ in block], [t for _, t in block]
+        for forced in translator.force(sources, targets, knowing=True):
             if forced.attention is None or forced.layout is None:
                 continue
             labels = forced.layout.labels

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sightline import search
 from sightline.errors import DataError, UserError
-from sightline.steppers import Ensemble, Fusion, Stepper
+from sightline.steppers import Ensemble, Fusion, Stepper, posterior_of
 from sightline.tasks.alignments import Lexicon, WordAlignment, word_alignment
 from sightline.tasks.parts import joined, similar
 from sightline.tasks.sentences import Sentences
@@ -216,16 +216,22 @@ class Translator:
 
     def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[WordAlignment]:
         """The word alignments of known pairs; of a pair that `force` leaves empty, an empty one."""
-        return [self.alignment(forced) for forced in self.force(sources, targets)]
+        found = self.force(sources, targets, knowing=True)
+        return [self.alignment(forced) for forced in found]
 
     def alignment(self, description: Description) -> WordAlignment:
         """The word alignment of what `translate` or `force` gave."""
         return word_alignment(description, self.source, self.target)
 
-    def force(self, sources: Sequence[str], targets: Sequence[str]) -> list[Description]:
+    def force(
+        self, sources: Sequence[str], targets: Sequence[str], *, knowing: bool = False
+    ) -> list[Description]:
         """Known translations as if the model had written them: log-probabilities, attention.
 
-        A pair with an empty side, or one of more than LONGEST_FORCED tokens, gives an empty one.
+        With `knowing`, attention is where each token came from, now that it is known, and not
+        where the model looked before it wrote it (where it has no such thing, as an export, it
+        stays that). A pair with an empty side, or one of more than LONGEST_FORCED tokens, gives an
+        empty description.
         """
         if len(sources) != len(targets):
             raise DataError(f"{len(sources)} sources and {len(targets)} targets are no pairs")
@@ -239,7 +245,12 @@ class Translator:
             chosen = [full[row] for row in rows]
             ids = [[*self.target.ids(written[i]), END] for i in chosen]
             inputs = self._inputs([read[i] for i in chosen])
-            for i, hypothesis in zip(chosen, search.rescore(stepper, inputs, ids), strict=True):
+            forced = search.rescore(stepper, inputs, ids)
+            known = posterior_of(self.stepper, inputs, ids) if knowing else None
+            if known is not None:
+                both = zip(forced, known, strict=True)
+                forced = [replace(hypothesis, attention=weights) for hypothesis, weights in both]
+            for i, hypothesis in zip(chosen, forced, strict=True):
                 description = self._description(hypothesis, read[i])
                 text = self.target.text(written[i])  # unknown words as they were given
                 found[i] = replace(description, text=text, tokens=tuple(written[i]))
