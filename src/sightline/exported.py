@@ -65,7 +65,7 @@ def session_options(
     # A thread that spins while it waits takes the time of whoever shares its core.
     options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
     # Without an arena the arrays of every run come from the heap, which is left with holes:
-    # describing held 500 MB and more so, and 382 with one.
+    # describing held 500 MB so, and 362 with one.
     options.enable_cpu_mem_arena = arena
     options.log_severity_level = 3
     return options

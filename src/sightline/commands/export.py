@@ -10,7 +10,10 @@ def export(
     model: Annotated[str, typer.Argument(help="A run's folder or a checkpoint's.")],
     out: Annotated[Path, typer.Argument(help="The folder to write; an export there is replaced.")],
     int8: Annotated[
-        bool, typer.Option("--int8", help="Weights in 8 bits: half the size; needs --check.")
+        bool,
+        typer.Option(
+            "--int8", help="The decoder in 8 bits: half its size and time; needs --check."
+        ),
     ] = False,
     check: Annotated[
         Path | None,
