@@ -21,7 +21,7 @@ from sightline.errors import DataError, UserError
 from sightline.figures.lengths import draw_quality_by_length, quality_by_length
 from sightline.metrics import score
 from sightline.metrics.alignment import GoldAlignment
-from sightline.tasks import read_recipe
+from sightline.tasks import parts, read_recipe
 from sightline.tasks.alignments import error_rates, learn_lexicon, load_lexicon, save_lexicon
 from sightline.tasks.language_model import LanguageModelRecipe, LanguageModelTask
 from sightline.tasks.translate import TranslateTask
@@ -461,6 +461,17 @@ def test_translate_takes_a_language_model_and_draws(folder, language_model, tmp_
     assert done.exit_code == 0, done.output
     assert "hundo" in done.stdout
     assert (tmp_path / "1.png").stat().st_size > 1000
+
+
+def test_a_line_too_long_to_align_is_named_and_the_others_are_aligned(folder, monkeypatch):
+    monkeypatch.setattr(parts, "LARGEST_MATRIX", 400)
+    text = "the dog sees a cat . " * 20
+    done = call(translate_command, text, "the dog sees a cat .", "-m", folder / "run", "--align")
+    assert done.exit_code == 0, done.output
+    assert "note: line 1 is too long to align" in done.stderr
+    first, second = done.stdout.splitlines()
+    assert first.endswith("||| ")
+    assert "0-0" in second
 
 
 def test_bad_input_to_translate_is_named(folder, tmp_path):

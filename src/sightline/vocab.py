@@ -206,16 +206,22 @@ def _learn_bpe(texts: Iterable[str], size: int, min_count: int) -> Vocabulary:
     if room < 1:
         least = len(SPECIALS) + len(_BYTES) + 1
         raise UserError(f"a BPE vocabulary needs at least {least} tokens, not {size}")
+    marked = [part for text in texts for part in _mark(text)]
+    letters = Counter(character for part in marked for character in part)
+    letters.pop(SPACE, None)
+    ranked = sorted(letters, key=lambda letter: (-letters[letter], letter))
+    alphabet = [SPACE, *ranked[: room - 1]]
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = Split(Regex(_CHUNK), behavior="isolated")
     trainer = BpeTrainer(
         vocab_size=room,
         min_frequency=min_count,
-        initial_alphabet=[SPACE],  # has no bytes to fall back on
-        limit_alphabet=room,
+        # Named, because among equally rare letters the library keeps any. The mark of a blank
+        # has no bytes to fall back on.
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
         show_progress=False,
     )
-    marked = (part for text in texts for part in _mark(text))
     tokenizer.train_from_iterator(marked, trainer)
     model = json.loads(tokenizer.to_str())["model"]
     merges = [tuple(pair) for pair in model["merges"]]

@@ -5,9 +5,11 @@ import torch
 from torch.nn import functional as F
 
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
+from sightline.errors import ConfigError
 from sightline.nn.decoder import Decoder
 from sightline.nn.likelihood import chosen_and_normaliser
 from sightline.nn.losses import doubly_stochastic, sequence_loss
+from sightline.nn.model import EncoderDecoder
 from sightline.nn.softmax import draw_log_uniform, sampled_log_probs
 from sightline.vocab import PAD
 
@@ -115,6 +117,11 @@ def test_sampled_softmax_estimates_the_partition_function():
     mean = torch.tensor(estimates)
     error = float(mean.std() / len(mean) ** 0.5)
     assert abs(float(mean.mean()) - float(logits.exp().sum())) < 4 * error
+
+
+def test_label_smoothing_with_a_sampled_softmax_is_refused():
+    with pytest.raises(ConfigError, match=r"loss.label_smoothing .* model.sampled_softmax"):
+        EncoderDecoder(None, language_model(sampled_softmax=3), LossConfig(label_smoothing=0.1))
 
 
 def test_sampled_softmax_is_used_in_training_only():

@@ -64,11 +64,13 @@ def translate(
         found = translator.translate(block, beam=beam, n_best=n_best, shortlist=shortlist)
         for source, description in zip(block, found, strict=True):
             number += 1
+            if align and description.tokens and description.attention is None:
+                typer.echo(f"note: line {number} is too long to align", err=True)
             if as_json:
                 typer.echo(_as_json(translator, source, description, number, align))
             else:
                 typer.echo(_as_text(translator, description, number, align, n_best > 1))
-            if figure is not None and description.tokens:
+            if figure is not None and description.attention is not None:
                 translator.alignment(description).figure(figure / f"{number}.png")
 
 

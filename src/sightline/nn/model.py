@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sightline.config import LossConfig
-from sightline.errors import DataError
+from sightline.errors import ConfigError, DataError
 from sightline.nn.decoder import Decoder, DecoderState
 from sightline.nn.losses import HardObjective, Loss, scale, sequence_loss
 from sightline.types import ContextSet
@@ -35,6 +35,11 @@ class EncoderDecoder(nn.Module):
 
     def __init__(self, encoder: nn.Module | None, decoder: Decoder, loss: LossConfig) -> None:
         super().__init__()
+        if loss.label_smoothing and decoder.config.sampled_softmax:
+            raise ConfigError(
+                "loss.label_smoothing needs the scores of all tokens, and model.sampled_softmax "
+                "computes those of a few; set one of them to 0"
+            )
         self.encoder = encoder
         self.decoder = decoder
         self.loss_config = loss

@@ -64,9 +64,7 @@ def word_alignment(description: Description, source: Sentences, target: Sentence
     if not description.tokens:
         return WordAlignment((), (), np.zeros((0, 0), np.float32))
     if description.attention is None or description.layout is None:
-        raise UserError(
-            "there is no attention to align by: the model has none, or the line is too long"
-        )
+        raise UserError("there is no attention to align by: the model has none")
     read = source.words(description.layout.labels)
     written = target.words(description.tokens)
     weights = np.zeros((len(written), len(read)), np.float32)

@@ -220,7 +220,12 @@ class Translator:
         return [self.alignment(forced) for forced in found]
 
     def alignment(self, description: Description) -> WordAlignment:
-        """The word alignment of what `translate` or `force` gave."""
+        """The word alignment of what `translate` or `force` gave.
+
+        An empty one of a line so long that its attention was not kept.
+        """
+        if description.attention is None and self.recipe.model.attention.kind != "none":
+            description = replace(description, tokens=())
         return word_alignment(description, self.source, self.target)
 
     def force(
