@@ -7,7 +7,7 @@ that compare trained models, which have to be named.
 import runpy
 
 BENCHMARKS = [
-    *("startup", "lstm", "training_step", "sampled_softmax", "runtime", "growth"),
+    *("startup", "lstm", "training_step", "epoch", "sampled_softmax", "runtime", "growth"),
     *("translation_speed", "attention_places", "metrics", "human_judgements"),
 ]
 
