@@ -65,6 +65,9 @@ class Decoder(nn.Module):
         inputs = config.embedding
         if "first" in entries:
             self.enter_first = nn.Linear(context_size, config.embedding)
+            # seen once, it has to leave its mark: with PyTorch's weights, a tenth as large, a
+            # captioner has three quarters of the CIDEr after its first epoch
+            nn.init.normal_(self.enter_first.weight, std=0.2)
         if "every" in entries:
             self.enter_every = nn.Linear(context_size, config.embedding)
             inputs += config.embedding
