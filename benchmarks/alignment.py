@@ -13,7 +13,6 @@ the model looked before each word, `knowing the word` what `sightline align` giv
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +20,13 @@ from pathlib import Path
 import numpy as np
 
 import sightline
+from benchmarks.data import data_path
 from sightline.media.text import read_lines
 from sightline.metrics.alignment import AlignmentErrorRate, GoldAlignment, read_alignment
+from sightline.tasks.alignments import diagonal
 from sightline.tasks.sentences import JOIN, clean, mark_words
 from sightline.tasks.translator import Translator
 
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 SIGNS = ".,;:!?\"'()„“”‚‘’«»-"
 Pairs = list[tuple[str, str]]
 Links = set[tuple[int, int]]  # source word, target word
@@ -40,11 +40,6 @@ def links_of(translator: Translator, pairs: Pairs, knowing: bool = True) -> list
     sides = [source for source, _ in pairs], [target for _, target in pairs]
     found = [translator.alignment(d) for d in translator.force(*sides, knowing=knowing)]
     return [{(s, t) for s, t, _ in each.links()} for each in found]
-
-
-def diagonal(source: int, target: int) -> Links:
-    """As if words came in the same order at the same pace."""
-    return {(t * source // target, t) for t in range(target)}
 
 
 def systems_of(forth: Translator, back: Translator | None, pairs: Pairs) -> dict[str, list[Links]]:
@@ -179,7 +174,7 @@ def main() -> None:
     asked.add_argument("run", metavar="RUN", help="translates German into English")
     asked.add_argument("--back", metavar="RUN", help="translates English into German")
     given = asked.parse_args()
-    data = Path(os.environ.get("SIGHTLINE_DATA", BESIDE))
+    data = data_path()
     forth = sightline.load(given.run)
     back = sightline.load(given.back) if given.back else None
 

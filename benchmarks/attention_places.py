@@ -21,7 +21,6 @@ A model that looks at one place, or anywhere, gets 50 % of each.
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import sightline
+from benchmarks.data import data_path
 from benchmarks.things import own_words
 from sightline import search
 from sightline.data.manifest import Example, normalise_caption
@@ -44,7 +44,6 @@ from sightline.tasks.captioner import Captioner
 from sightline.types import Description, Layout
 from sightline.zoo import names
 
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 SEED, PAIRS, DRAWS = 1, 200, 100_000
 SIDE = 480  # pixels of a picture made of two
 BATCH = 32
@@ -372,7 +371,7 @@ def main() -> None:
     captioner = sightline.load(model)
     print(f"model {model}, grid {captioner.encoder.grid()}\n")
     report_boxes(captioner)
-    folder = Path(os.environ.get("SIGHTLINE_DATA", BESIDE)) / "flickr8k"
+    folder = data_path("flickr8k")
     if folder.is_dir():
         print(
             f"\n{PAIRS} pairs of Flickr8k test pictures, two in one, and exchanged; chance is 50 %"

@@ -22,22 +22,21 @@ from torch.nn import functional as F
 
 from benchmarks import machine
 from benchmarks.training_step import Work, best_of, straightforward
-from sightline.config import AttentionConfig, DecoderConfig, LossConfig
+from sightline.commands.recipes import SHIPPED
 from sightline.data.batching import similar_length
 from sightline.nn.decoder import Decoder
 from sightline.nn.losses import doubly_stochastic, sequence_loss
 from sightline.nn.memory import keep_freed_memory
 from sightline.nn.model import pad
+from sightline.tasks import read_recipe
 from sightline.types import ContextSet
 from sightline.vocab import BEGIN, END, PAD
 
-PICTURES, CAPTIONS, BATCH = 6000, 5, 16
+PICTURES, CAPTIONS = 6000, 5
 PLACES, DEPTH, VOCABULARY = 81, 1280, 2924
 LENGTH, SPREAD = 10.8, 3.7  # words of Flickr8k's captions: mean, standard deviation
-MODEL = DecoderConfig(
-    embedding=384, hidden=512, dropout=0.5, context=("state",), attention=AttentionConfig(size=384)
-)
-LOSS = LossConfig(doubly_stochastic=0.5, label_smoothing=0.1)
+RECIPE = read_recipe(SHIPPED / "flickr8k-lite.yaml")
+BATCH = RECIPE.batching.size
 TURNS = 2
 
 
@@ -60,7 +59,7 @@ def ours(decoder: Decoder, tokens: Tensor, values: Tensor) -> None:
     context = ContextSet(values, torch.ones(values.shape[:2], dtype=torch.bool))
     state = decoder.start(context, per_example=len(tokens) // len(values))
     decoded = decoder(tokens[:, :-1], state)
-    sequence_loss(decoder, decoded, tokens[:, 1:], LOSS)[1].total.backward()
+    sequence_loss(decoder, decoded, tokens[:, 1:], RECIPE.loss)[1].total.backward()
 
 
 def plain(decoder: Decoder, tokens: Tensor, values: Tensor, once: bool) -> None:
@@ -69,17 +68,20 @@ def plain(decoder: Decoder, tokens: Tensor, values: Tensor, once: bool) -> None:
     targets = tokens[:, 1:]
     logits, weights = straightforward(decoder, tokens[:, :-1], copies, once)
     loss = F.cross_entropy(
-        logits.flatten(0, 1), targets.flatten(), ignore_index=PAD, label_smoothing=0.1
+        logits.flatten(0, 1),
+        targets.flatten(),
+        ignore_index=PAD,
+        label_smoothing=RECIPE.loss.label_smoothing,
     )
     penalty = doubly_stochastic(weights, targets != PAD).sum() / (targets != PAD).sum()
-    (loss + 0.5 * penalty).backward()
+    (loss + RECIPE.loss.doubly_stochastic * penalty).backward()
 
 
 def main() -> None:
     taken, number = batches(int(sys.argv[1]) if len(sys.argv) > 1 else 36)
     keep_freed_memory()
     torch.manual_seed(0)
-    decoder = Decoder(MODEL, VOCABULARY, DEPTH).train()
+    decoder = Decoder(RECIPE.model, VOCABULARY, DEPTH).train()
     values = torch.randn(BATCH, PLACES, DEPTH).relu()
     ways = {
         "ours": lambda tokens: ours(decoder, tokens, values),

@@ -10,15 +10,14 @@ five captions as references, and τ-c is taken over all of them.
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data import data_path
 from sightline.metrics import score
 
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 METRICS = ["bleu", "rouge_l", "cider", "cider_plain", "meteor"]
 # Hessel et al. 2021 (CLIPScore, arXiv 2104.08718), table 1; METEOR, CIDEr and BLEU follow the SPICE
 # paper's protocol.
@@ -62,7 +61,7 @@ def kendall_tau_c(scores: np.ndarray, ratings: np.ndarray) -> float:
 
 
 def main() -> None:
-    default = Path(os.environ.get("SIGHTLINE_DATA", BESIDE)) / "flickr8k"
+    default = data_path("flickr8k")
     hypotheses, references, ratings = judgements(
         Path(sys.argv[1]) if len(sys.argv) > 1 else default
     )

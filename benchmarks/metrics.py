@@ -13,7 +13,6 @@ import contextlib
 import gzip
 import io
 import json
-import os
 import random
 import shutil
 import sys
@@ -23,10 +22,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from benchmarks.data import data_path
 from benchmarks.machine import describe
 
 Captions = tuple[dict[Any, str], dict[Any, list[str]]]
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def captions(path: Path) -> tuple[str, Captions]:
@@ -104,7 +103,7 @@ def seconds(part: Callable[[], object], repeats: int) -> float:
 
 
 def main() -> None:
-    folder = Path(os.environ.get("SIGHTLINE_DATA", BESIDE))
+    folder = data_path()
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else folder / "cocoeval" / "goldens.json.gz"
     name, data = captions(path)
     print(describe())

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.data import data_path
 from sightline.tasks import read_recipe
 from sightline.training.checkpoint import Run
-
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def data_folder(name: str) -> Path:
     """A folder of the development data; ends the program where there is none."""
-    folder = Path(os.environ.get("SIGHTLINE_DATA", BESIDE)) / name
+    folder = data_path(name)
     if not folder.is_dir():
         sys.exit(f"no data at {folder}; set SIGHTLINE_DATA")
     return folder

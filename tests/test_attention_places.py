@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
@@ -21,17 +19,14 @@ from sightline.tasks.caption import CaptionRecipe
 from sightline.tasks.captioner import Captioner
 from sightline.vocab import BEGIN, END, SPECIALS, Vocabulary
 
-ROOT = Path(__file__).parents[1]
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 VOCAB = Vocabulary("word", (*SPECIALS, "a", "red", "blue", "dog", "bike"))
 GRID = 4
 
 
 @pytest.fixture(scope="module")
-def places() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT)
-        yield importlib.import_module("benchmarks.attention_places")
+def places() -> ModuleType:
+    return importlib.import_module("benchmarks.attention_places")
 
 
 class Colours:

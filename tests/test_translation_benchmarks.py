@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,23 +15,15 @@ from sightline.data.manifest import Example, read_manifest
 from sightline.metrics.alignment import GoldAlignment
 from toy_language import sentences, train_toy, write_manifest
 
-ROOT = Path(__file__).parents[1]
 
-
-def _benchmark(name: str) -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT)
-        yield importlib.import_module(f"benchmarks.{name}")
+@pytest.fixture(scope="module")
+def quality() -> ModuleType:
+    return importlib.import_module("benchmarks.translation_quality")
 
 
 @pytest.fixture(scope="module")
-def quality() -> Iterator[ModuleType]:
-    yield from _benchmark("translation_quality")
-
-
-@pytest.fixture(scope="module")
-def alignment() -> Iterator[ModuleType]:
-    yield from _benchmark("alignment")
+def alignment() -> ModuleType:
+    return importlib.import_module("benchmarks.alignment")
 
 
 @pytest.fixture(scope="module")

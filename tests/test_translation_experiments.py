@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import importlib
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,32 +16,25 @@ from sightline.data.manifest import read_manifest
 from sightline.tasks.sentences import clean, mark_words
 from toy_language import sentences
 
-ROOT = Path(__file__).parents[1]
 TINY = [
     *("encoder.embedding=8", "encoder.hidden=8", "model.embedding=8", "model.hidden=10"),
     *("model.attention.size=8", "batching.size=400", "search.beam=2", "search.max_length=12"),
 ]
 
 
-def _benchmark(name: str) -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT)
-        yield importlib.import_module(f"benchmarks.{name}")
+@pytest.fixture(scope="module")
+def trainings() -> ModuleType:
+    return importlib.import_module("benchmarks.trainings")
 
 
 @pytest.fixture(scope="module")
-def trainings() -> Iterator[ModuleType]:
-    yield from _benchmark("trainings")
+def fusion() -> ModuleType:
+    return importlib.import_module("benchmarks.language_model_fusion")
 
 
 @pytest.fixture(scope="module")
-def fusion() -> Iterator[ModuleType]:
-    yield from _benchmark("language_model_fusion")
-
-
-@pytest.fixture(scope="module")
-def large() -> Iterator[ModuleType]:
-    yield from _benchmark("large_vocabulary")
+def large() -> ModuleType:
+    return importlib.import_module("benchmarks.large_vocabulary")
 
 
 @pytest.fixture

@@ -1,23 +1,17 @@
 """The benchmark against people's judgements: its statistic, and the published correlations."""
 
-import importlib.util
+import importlib
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sightline.metrics import score
 
-PATH = Path(__file__).parents[2] / "benchmarks" / "human_judgements.py"
-
 
 @pytest.fixture(scope="module")
 def benchmark():
-    spec = importlib.util.spec_from_file_location("human_judgements", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("benchmarks.human_judgements")
 
 
 def test_tau_c_counts_pairs(benchmark):

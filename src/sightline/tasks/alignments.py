@@ -88,11 +88,13 @@ def error_rates(
         )
 
     ours = [{(s, t) for s, t, _ in each.links(least)} for each in found]
-    straight = [
-        {(t * len(each.source) // len(each.target), t) for t in range(len(each.target))}
-        for each in found
-    ]
+    straight = [diagonal(len(each.source), len(each.target)) for each in found]
     return rate(ours), rate(straight)
+
+
+def diagonal(source: int, target: int) -> set[tuple[int, int]]:
+    """As if so many words came in the same order at the same pace: source word, target word."""
+    return {(t * source // target, t) for t in range(target)}
 
 
 # ---------------------------------------------------------------------------------- lexicon
