@@ -19,6 +19,7 @@ from sightline.steppers import SearchError, Steered
 from sightline.vocab import END, PAD, UNKNOWN
 
 pytest.importorskip("onnx")
+from sightline.nn.graph_writer import rounded_for_pairs
 from sightline.nn.graphs import start_graph, step_graph, text_graph
 
 V, D, B, M = 23, 9, 4, 7
@@ -210,6 +211,40 @@ def test_a_language_model_steps_as_in_torch(cell):
     assert np.isneginf(log_probs[:, 6:8]).all()
     np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1, rtol=1e-5)
     assert np.isfinite(ours.step(ours.start(2), np.array([5, 5])).log_probs).all()
+
+
+def whole_products(graph):
+    """The weights (in, out) of a graph's products of whole numbers."""
+    from onnx import numpy_helper
+
+    stored = {each.name: numpy_helper.to_array(each) for each in graph.graph.initializer}
+    nodes = [node for node in graph.graph.node if node.op_type == "MatMulInteger"]
+    return [stored[node.input[1]] for node in nodes]
+
+
+def test_sums_of_two_products_of_eight_bits_fit_sixteen():
+    """What x86's vpmaddubsw makes of them, where there is no VNNI; with any values there can be."""
+    config = small(DECODERS["soft"], hidden=128, embedding=128)
+    torch.manual_seed(0)
+    decoder = Decoder(config, 300, 128)
+    graphs = [step_graph(decoder, "int8"), start_graph(decoder, 128, "int8")]
+    weights = [weight for graph in graphs for weight in whole_products(graph)]
+    assert len(weights) >= 5
+    for weight in weights:
+        assert weight.dtype == np.int8
+        assert np.abs(weight).max() > 64  # more than 7 of the 8 bits are used
+        pairs = weight.astype(int).reshape(-1, 2, weight.shape[1])
+        # bytes 0 to 255, at their worst: 255 where the weight has the one sign, 0 elsewhere
+        most = 255 * np.maximum(pairs, 0).sum(axis=1).max()
+        least = 255 * np.minimum(pairs, 0).sum(axis=1).min()
+        assert -(2**15) <= least < 0 < most < 2**15
+
+
+def test_weights_that_would_not_fit_in_pairs_are_made_smaller():
+    weight = np.array([[1.0, 1.0, -1.0], [1.0, -1.0, -1.0], [0.5, 0.5, 0.0]], np.float32)
+    small, scale = rounded_for_pairs(weight)
+    np.testing.assert_array_equal(small, [[64, 127, -64], [64, -127, -64], [32, 64, 0]])
+    np.testing.assert_allclose(small * scale, weight, atol=scale.max())
 
 
 @pytest.mark.parametrize("name", ["soft", "gru", "vanilla", "two gru layers", "Show and Tell"])

@@ -21,6 +21,7 @@ OPSET = 17
 FLOAT, INT32, INT64 = 1, 6, 7  # onnx.TensorProto's numbers for them
 SMALL = 256  # a tensor of fewer numbers stays in full precision: it would save nothing
 MANY = 1 << 14  # for a weight of fewer numbers it does not pay to round what it is multiplied with
+ZERO = 128  # the byte that stands for 0 among values of 8 bits
 TINY = 1e-20  # keeps a row of zeros from being divided by zero
 
 
@@ -83,8 +84,8 @@ class Graph:
         Each row of the value is rounded by a factor of its own, or by 1/127 if it is bounded by
         1: what a row gives depends on no other row, so that a batch equals its singles.
         """
-        small, scale = rounded(np.ascontiguousarray(weight), 1, "int8")
-        zero = self.constant(np.array(128, np.uint8))
+        small, scale = rounded_for_pairs(weight)
+        zero = self.constant(np.array(ZERO, np.uint8))
         most = ""
         if not bounded:
             most = self("ReduceMax", self("Abs", value), axes=[-1], keepdims=1)
@@ -93,7 +94,7 @@ class Graph:
         coarse = self("QuantizeLinear", value, self.number(1 / 127), zero)
         found = self("Cast", self("MatMulInteger", coarse, self.constant(small), zero), to=FLOAT)
         found = found if bounded else self("Mul", found, most)
-        return self("Mul", found, self.constant(scale[0] / np.float32(127)))  # (…, out)
+        return self("Mul", found, self.constant(scale / np.float32(127)))  # (…, out)
 
     # ------------------------------------------------------------------------- constants
 
@@ -208,13 +209,37 @@ def rounded(
     values: NDArray[np.float32], axis: int, weights: Weights
 ) -> tuple[NDArray[np.signedinteger[Any]], NDArray[np.float32]]:
     """Whole numbers, and for each entry of `axis` the factor that brings them back."""
-    if not np.isfinite(values).all():
-        raise CheckpointError("the model has weights that are no numbers; use another checkpoint")
+    _require_numbers(values)
     kind = np.dtype(weights)
     others = tuple(i for i in range(values.ndim) if i != axis)
     most = np.abs(values).max(axis=others, keepdims=True)
     scale = np.maximum(most / np.iinfo(kind).max, 1e-30).astype(np.float32)
     return np.rint(values / scale).astype(kind), scale
+
+
+def rounded_for_pairs(
+    weight: NDArray[np.float32],  # (in, out)
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Whole numbers to multiply bytes with, and the factor of each output (out,).
+
+    x86 processors without VNNI (vpmaddubsw) add two neighbours' products in 16 bits and cut off
+    what goes beyond. So two neighbours of one sign may be 127 together, with both rounded up 128:
+    255 · 128 = 32,640 fits. This costs half a bit, where weights of 7 bits would cost a whole one,
+    and then more CIDEr than an export may lose.
+    """
+    _require_numbers(weight)
+    even = np.pad(weight, ((0, len(weight) % 2), (0, 0)))
+    pairs = even.reshape(-1, 2, weight.shape[1])
+    most = np.maximum(
+        np.maximum(pairs, 0).sum(axis=1).max(axis=0), np.maximum(-pairs, 0).sum(axis=1).max(axis=0)
+    )
+    scale = np.maximum(most / 127, 1e-30).astype(np.float32)
+    return np.rint(weight / scale).astype(np.int8), scale
+
+
+def _require_numbers(values: NDArray[np.float32]) -> None:
+    if not np.isfinite(values).all():
+        raise CheckpointError("the model has weights that are no numbers; use another checkpoint")
 
 
 def _rank(output: str) -> list[None]:
