@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -20,8 +21,8 @@ from torch.nn import functional as F
 
 from benchmarks import machine
 from sightline.config import DecoderConfig, LossConfig
-from sightline.nn import fused
-from sightline.nn.additive import Scorer, ScorerBackward
+from sightline.nn import additive_compiled, fused
+from sightline.nn.additive_compiled import scorer
 from sightline.nn.decoder import Decoder, mean_value
 from sightline.nn.losses import sequence_loss
 from sightline.nn.memory import keep_freed_memory
@@ -98,6 +99,7 @@ def training_steps(
         "ours": ours,
         "ours, values need a gradient too": lambda: ours(values.detach().requires_grad_()),
         shared: lambda: ours(values[: B // SHARED]),
+        "ours, without a C compiler": lambda: in_tiles(ours),
         "ours, fused paths off": lambda: plainly(ours),
         "straightforward, keys once": lambda: tutorial(once=True),
         "straightforward, keys at every step": lambda: tutorial(once=False),
@@ -110,11 +112,14 @@ def training_steps(
 
 def plainly(work: Callable[[], object]) -> None:
     """The same work with the plain equations and autograd."""
-    kept, fused.usable = fused.usable, lambda _: False
-    try:
+    with patch.object(fused, "usable", lambda _: False):
         work()
-    finally:
-        fused.usable = kept
+
+
+def in_tiles(work: Callable[[], object]) -> None:
+    """The same work with attention's scores by PyTorch's operations, as without a compiler."""
+    with patch.object(additive_compiled, "compiled", lambda _: None):
+        work()
 
 
 def parts(decoder: Decoder, values: Tensor) -> Work:
@@ -122,7 +127,7 @@ def parts(decoder: Decoder, values: Tensor) -> Work:
     attention, cell = decoder.attention, decoder.recurrent
     assert attention is not None
     keys, v = attention.key(values).detach(), attention.score.weight[0].detach()
-    scorer = Scorer(keys, v, each=1, many=True)
+    attend = scorer(keys, v, each=1, many=True)
     state, wide = torch.randn(B, WIDTH), torch.randn(B, 4 * WIDTH)
     d_scores = torch.randn(B, M)
     w = torch.cat([p.detach() for p in (cell.weight_hh_l0, attention.query.weight)])
@@ -136,11 +141,11 @@ def parts(decoder: Decoder, values: Tensor) -> Work:
         return lambda: [run() for _ in range(T)]
 
     def attention_scores() -> None:
-        scorer = Scorer(keys, v, each=1, many=True)
-        times(lambda: scorer(state))()
+        attend = scorer(keys, v, each=1, many=True)
+        times(lambda: attend(state))()
 
     def attention_scores_backward() -> None:
-        backward = ScorerBackward(scorer)
+        backward = attend.backward()
         times(lambda: backward(state, d_scores))()
         backward.finish()
 
@@ -217,6 +222,8 @@ def main() -> None:
 
     print(machine.describe())
     print(f"torch: {torch.get_num_threads()} threads, peak {peak / 1e6:.0f} GFLOP/s")
+    compiled = additive_compiled.compiled(torch.float32) is not None
+    print(f"attention's scores: {'compiled' if compiled else 'in tiles, for want of a compiler'}")
     print(f"B {B}, places {M}, T {T}, V {V}, all widths {WIDTH}; float32; no optimiser;", end=" ")
     print(f"freed memory is {'kept' if kept else 'handed back'}\n")
     print(f"{'training step':<38} {'ms':>7}  × its products at the peak")

@@ -1,10 +1,12 @@
 """The hand-written gradients against autograd's, of the same equations written plainly."""
 
+import shutil
+
 import pytest
 import torch
 
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
-from sightline.nn import additive, fused
+from sightline.nn import additive, additive_compiled, fused
 from sightline.nn.decoder import Decoder
 from sightline.nn.losses import sequence_loss
 from sightline.nn.packing import Packing
@@ -38,7 +40,7 @@ def plainly(monkeypatch):
     def run(function):
         with monkeypatch.context() as patch:
             patch.setattr(fused, "usable", lambda _: False)
-            patch.setattr(fused, "Scorer", None)  # would be noticed
+            patch.setattr(fused, "scorer", None)  # would be noticed
             return function()
 
     return run
@@ -81,10 +83,18 @@ def assert_equal(ours, plain):
             torch.testing.assert_close(ours[1][name], gradient, msg=name)
 
 
-@pytest.fixture(params=[additive.TILE, 2 * M * 5, 1], ids=["all", "two examples", "one example"])
+TILES = {"all": additive.TILE, "two examples": 2 * M * 5, "one example": 1}
+
+
+@pytest.fixture(params=["compiled", *TILES])
 def tiles(request, monkeypatch):
-    """What a tile has room for: everything here, all rows; two of three examples; or one."""
-    monkeypatch.setattr(additive, "TILE", request.param)
+    """Compiled; or what a tile has room for: everything here; two of three examples; or one."""
+    if request.param == "compiled":
+        if additive_compiled.compiled(torch.float64) is None:
+            pytest.skip("no C compiler on this machine")
+        return
+    monkeypatch.setattr(additive_compiled, "compiled", lambda _: None)
+    monkeypatch.setattr(additive, "TILE", TILES[request.param])
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
 
 
@@ -110,6 +120,7 @@ def test_the_loop_is_what_the_decoder_runs(monkeypatch):
     assert called == [1]
 
 
+@pytest.mark.usefixtures("tiles")
 @pytest.mark.parametrize("large", ["key", "query"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_keys_and_queries_that_have_no_exponentials(large, dtype, plainly):
@@ -175,6 +186,7 @@ def test_a_row_that_has_ended_keeps_its_last_state():
 def test_no_time_is_spent_on_tiles_of_rows_that_have_ended(monkeypatch):
     filled = []
     fill = additive.Scorer.fill
+    monkeypatch.setattr(additive_compiled, "compiled", lambda _: None)
     monkeypatch.setattr(additive, "TILE", 1)
     monkeypatch.setattr(additive.Scorer, "fill", lambda *a: filled.append(1) or fill(*a))
     decoder, values, mask, tokens = setting(CONFIGS["xu"], each=2)
@@ -295,6 +307,7 @@ def test_without_gradients_the_outputs_are_the_same(mode, plainly):
     torch.testing.assert_close(run(), plainly(run))
 
 
+@pytest.mark.usefixtures("tiles")
 @pytest.mark.parametrize("each", [1, 2])
 def test_in_single_precision_at_real_sizes(each, plainly):
     config = DecoderConfig(embedding=128, hidden=256, attention=AttentionConfig(size=512))
@@ -309,6 +322,30 @@ def test_in_single_precision_at_real_sizes(each, plainly):
     for name, gradient in plain[1].items():
         error = (ours[1][name] - gradient).norm() / gradient.norm()
         assert float(error) < 1e-5, name
+
+
+# ---------------------------------------------------------------------------- compiled or not
+
+
+def test_this_machine_compiles():
+    """Where there is a C compiler, it is used: a mistake in the C file must not go unnoticed."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler on this machine")
+    assert additive_compiled.compiled(torch.float32) is not None
+    assert additive_compiled.compiled(torch.float16) is None
+
+
+@pytest.mark.parametrize("compiler", ["no-such-compiler", "false", "true"])
+def test_without_a_compiler_that_works_there_are_tiles(compiler, monkeypatch):
+    """None; one that fails; one that makes nothing."""
+    monkeypatch.setenv("CC", compiler)
+    additive_compiled.compiled.cache_clear()
+    try:
+        keys = torch.randn(2, 3, 4)
+        found = additive_compiled.scorer(keys, torch.randn(4), each=1, many=True)
+    finally:
+        additive_compiled.compiled.cache_clear()
+    assert isinstance(found, additive.Scorer)
 
 
 # ---------------------------------------------------------------------------- the scores alone

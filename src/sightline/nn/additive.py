@@ -20,6 +20,20 @@ TILE = 131_072
 # or vanishes in float32, beyond 43, tanh has long been 1 or -1.
 LARGEST = 30.0
 
+
+def room(keys: Tensor) -> int:
+    """How many examples have room in a tile."""
+    return max(1, TILE * torch.get_num_threads() // (keys.shape[1] * keys.shape[2]))
+
+
+def exponentials(keys: Tensor) -> Tensor:
+    """exp(2k), tile by tile."""
+    out, some = torch.empty_like(keys), room(keys)
+    for key, place in zip(keys.split(some), out.split(some), strict=True):
+        torch.mul(key, 2, out=place).exp_()
+    return out
+
+
 # for each tile: parts of what examples have, and for each of its rows parts of what rows have
 Work = list[tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]]
 
@@ -27,28 +41,22 @@ Work = list[tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]]
 class Scorer:
     """The scores of any number of steps that read the same keys.
 
-    K neighbouring rows ask of each of B examples, N = B · K. For `many` steps the exponentials of
-    the keys are taken once, and no step takes any but the queries': tanh(k + q) = 1 - 2s with
-    s = 1 / (1 + exp(2k) exp(2q)).
+    K neighbouring rows ask of each of B examples, N = B · K. With `by_exp`, for keys within
+    `LARGEST`, their exponentials are taken once, and no step takes any but the queries':
+    tanh(k + q) = 1 - 2s with s = 1 / (1 + exp(2k) exp(2q)).
     """
 
-    def __init__(self, keys: Tensor, score: Tensor, each: int, many: bool) -> None:
+    def __init__(self, keys: Tensor, score: Tensor, each: int, by_exp: bool) -> None:
         groups, positions, size = keys.shape
         self.score = score  # (A,): v
-        self.room = max(1, TILE * torch.get_num_threads() // (positions * size))  # examples
-        self.by_exp = many and bool(torch.stack(keys.aminmax()).abs().max() < LARGEST)
-        self.keys = self._exponentials(keys) if self.by_exp else keys  # (B, M, A)
+        self.room = room(keys)
+        self.by_exp = by_exp
+        self.keys = exponentials(keys) if by_exp else keys  # (B, M, A)
         self.asked = keys.new_zeros(each, groups, 1, size)  # q, or exp(2q)
         self.scores = keys.new_empty(each, groups, positions)
         self.one = keys.new_ones(())
         self.tile = keys.new_empty(min(groups, self.room), positions, size)
         self.work = self.by_tile((self.keys,), (self.asked, self.scores))
-
-    def _exponentials(self, keys: Tensor) -> Tensor:
-        out = torch.empty_like(keys)
-        for key, place in zip(keys.split(self.room), out.split(self.room), strict=True):
-            torch.mul(key, 2, out=place).exp_()
-        return out
 
     def by_tile(self, examples: tuple[Tensor, ...], rows: tuple[Tensor, ...]) -> Work:
         """For each tile its examples' part of (B, …), and for each of the K rows that of (K, B, …).
@@ -100,6 +108,9 @@ class Scorer:
             torch.addcmul(self.one, key, asked, out=tile).reciprocal_()
         else:
             torch.add(key, asked, out=tile).tanh_()
+
+    def backward(self) -> ScorerBackward:
+        return ScorerBackward(self)
 
 
 class ScorerBackward:

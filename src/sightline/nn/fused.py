@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from sightline.nn.additive import Scorer, ScorerBackward
+from sightline.nn.additive_compiled import scorer
 from sightline.nn.packing import Packing
 from sightline.types import ContextSet
 
@@ -74,13 +74,13 @@ class _Scores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, keys: Tensor, queries: Tensor, score: Tensor) -> Tensor:
         ctx.save_for_backward(keys, queries, score)
-        return Scorer(keys, score, len(queries) // len(keys), many=False)(queries)
+        return scorer(keys, score, len(queries) // len(keys), many=False)(queries)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         keys, queries, score = ctx.saved_tensors
-        backward = ScorerBackward(Scorer(keys, score, len(queries) // len(keys), many=False))
+        backward = scorer(keys, score, len(queries) // len(keys), many=False).backward()
         d_queries = backward(queries, d_scores)
         d_keys, d_score = backward.finish()
         return d_keys, d_queries, d_score
@@ -116,7 +116,7 @@ class _Loop(torch.autograd.Function):
         seen, contexts = (projected.new_empty(total, values.shape[2]) for _ in range(2))
         beta = projected.new_ones(total, 1)
         hidden_mask = ~mask.repeat_interleave(len(hidden) // groups, 0)  # (N, M)
-        scorer = Scorer(keys, score, len(hidden) // groups, many=True)
+        attend = scorer(keys, score, len(hidden) // groups, many=True)
         from_context = from_context.contiguous()  # products with part of a matrix are slower
         h, c = hidden, cell
         for now, live, kept in zip(packing.spans, packing.live, packing.kept, strict=True):
@@ -124,7 +124,7 @@ class _Loop(torch.autograd.Function):
             # everything that takes h_{t-1}, in one product
             recurrent, queries[now], opening = torch.addmm(bias, h, weight.t()).split(split, 1)
             unseen = _taken(hidden_mask, live)
-            scores = scorer(queries[now], live)
+            scores = attend(queries[now], live)
             scores.masked_fill_(unseen, torch.finfo(scores.dtype).min)
             # where a row has nothing to see the softmax is uniform, and then all zeros: never NaN
             weights[now] = scores.softmax(1).masked_fill_(unseen, 0)
@@ -142,7 +142,7 @@ class _Loop(torch.autograd.Function):
             values, weight, from_context, expected, gates, cells, h_before, c_before,
             queries, weights, used, seen, contexts, beta,
         )  # fmt: skip
-        ctx.packing, ctx.scorer = packing, scorer
+        ctx.packing, ctx.attend = packing, attend
         ctx.split = split
         ctx.soft = look is None
         ctx.set_materialize_grads(False)
@@ -167,7 +167,7 @@ class _Loop(torch.autograd.Function):
         d_inner = cells.new_empty(len(cells), len(weight))
         d_gates, d_queries, d_opening = d_inner.split(ctx.split, 1)
         d_seen = torch.empty_like(seen)
-        scorer = ScorerBackward(ctx.scorer)
+        attend = ctx.attend.backward()
         dh, dc = (torch.zeros_like(cells[packing.spans[-1]]) for _ in range(2))
         for t in reversed(range(len(packing.spans))):
             now, live = packing.spans[t], packing.live[t]
@@ -189,11 +189,11 @@ class _Loop(torch.autograd.Function):
             d_alpha = _plus(d_alpha, d_weights, now)
             alpha = weights[now]
             d_scores = alpha * (d_alpha - (alpha * d_alpha).sum(1, keepdim=True))
-            d_queries[now] = scorer(queries[now], d_scores, live)
+            d_queries[now] = attend(queries[now], d_scores, live)
             before = packing.spans[max(0, t - 1)]
             dh = _spread(d_inner[now] @ weight, packing.kept[t], before.stop - before.start)
             dc = _spread(dc, packing.kept[t], before.stop - before.start)
-        d_keys, d_score = scorer.finish()
+        d_keys, d_score = attend.finish()
         d_values = None
         if ctx.needs_input_grad[5]:
             groups = len(values)
