@@ -13,7 +13,7 @@ import sightline
 from sightline.errors import CheckpointError, UserError
 from sightline.export import Check, export
 from sightline.export_check import Comparison
-from sightline.exported import EXPORT, read_export
+from sightline.exported import EXPORT, FORMAT, read_export
 from small_models import pictures, save_captioner, save_language_model, save_translator
 
 onnx = pytest.importorskip("onnx")
@@ -223,7 +223,7 @@ def test_a_changed_cut_or_missing_file_is_refused(broken, name):
 
 def test_a_newer_format_is_refused(broken):
     folder, _ = broken
-    about(folder, format=2)
+    about(folder, format=FORMAT + 1)
     refused(folder, "newer Sightline", "upgrade")
 
 

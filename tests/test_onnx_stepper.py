@@ -162,6 +162,20 @@ def test_a_batch_equals_its_singles_and_torch(name):
             np.testing.assert_allclose(mine.log_probs, its.log_probs, atol=CLOSE)
 
 
+def test_the_likeliest_tokens_are_told_best_first():
+    _, ours = both(DECODERS["soft"], banned=[UNKNOWN])
+    state, tokens = ours.start(vectors()), np.full(B, ours.begin)
+    whole, some = ours.step(state, tokens), ours.leading(state, tokens, 6)
+    order = np.argsort(-whole.log_probs, axis=1, kind="stable")[:, :6]
+    np.testing.assert_array_equal(some.tokens, order)
+    np.testing.assert_array_equal(
+        some.log_probs, np.take_along_axis(whole.log_probs, order, axis=1)
+    )
+    np.testing.assert_array_equal(some.attention, whole.attention)
+    for name, values in whole.state.rows.items():
+        np.testing.assert_array_equal(some.state.rows[name], values)
+
+
 def test_steering_is_added_to_the_scores():
     theirs, ours = both(DECODERS["soft"])
     bias = np.zeros((B, M), np.float32)

@@ -597,6 +597,40 @@ def test_sampling_options_that_make_no_sense_are_refused(wrong: dict[str, Any]) 
         finish(sample(TableStepper(), [1], **{"max_length": 3} | wrong))
 
 
+# ---- steppers that tell their likeliest tokens --------------------------------------------------
+
+
+class LeadingTable(TableStepper):
+    """Gives no more than it is asked for."""
+
+    def leading(self, state: State, tokens: NDArray[np.int64], count: int) -> StepResult:
+        result = self.step(state, tokens)
+        order = np.argsort(-result.log_probs, axis=1, kind="stable")[:, :count]
+        return replace(
+            result, log_probs=np.take_along_axis(result.log_probs, order, axis=1), tokens=order
+        )
+
+
+@few
+@given(
+    seed=seeds,
+    vocab=st.sampled_from([5, 11, 40]),
+    size=st.integers(1, 6),
+    end=st.sampled_from([0, None]),
+    impossible=st.sampled_from([0.0, 0.7]),
+    others=st.sampled_from([{}, {"min_length": 3}, {"block_ngrams": 2}, {"groups": 2, "size": 4}]),
+)
+def test_the_likeliest_tokens_are_all_that_a_beam_needs(
+    seed: int, vocab: int, size: int, end: int | None, impossible: float, others: dict[str, Any]
+) -> None:
+    table = {"seed": seed, "vocab_size": vocab, "end": end, "impossible": impossible}
+    options = {"size": size, "max_length": 6, "length_penalty": 1.0, **others}
+    options["n_best"] = options["size"]
+    found = run(LeadingTable(**table, end_bias=1.0), [1, 2, 3], **options)
+    wanted = run(TableStepper(**table, end_bias=1.0), [1, 2, 3], **options)
+    assert all(same(*both) for both in zip(found, wanted, strict=True))
+
+
 # ---- forced prefixes under every search --------------------------------------------------------
 
 

@@ -20,9 +20,10 @@ from typing import Any
 
 from sightline.errors import CheckpointError
 
-FORMAT = 1  # raised when an older Sightline could not read what a newer one writes
+FORMAT = 2  # raised when an older Sightline could not read what a newer one writes
 EXPORT = "export.json"
 ENCODER, START, STEP = "encoder.onnx", "start.onnx", "step.onnx"
+LEADING = "leading_log_probs", "leading_tokens"  # outputs of a step, since format 2
 AGAIN = "make it anew with `sightline export`, or copy it again"
 
 

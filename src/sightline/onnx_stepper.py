@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.errors import CheckpointError, DataError
-from sightline.exported import AGAIN, ENCODER, START, STEP, Export
+from sightline.exported import AGAIN, ENCODER, LEADING, START, STEP, Export
 from sightline.media.image import ImageSpec
 from sightline.steppers import SearchError, State, Steered, StepResult
 from sightline.vocab import BEGIN, END, PAD
@@ -50,6 +50,7 @@ class OnnxStepper:
         self._read = export.session(ENCODER) if reads else None
         self._wanted = {each.name: each.shape for each in self._step.get_inputs()}
         self._made = [each.name for each in self._step.get_outputs()]
+        self._leads = set(LEADING) <= set(self._made)  # format 1 does not
         self._check_fit(export)
         (self.vocab_size,) = self._wanted["forbidden"]
         self._forbidden = np.zeros(self.vocab_size, np.float32)
@@ -57,7 +58,7 @@ class OnnxStepper:
 
     def _check_fit(self, export: Export) -> None:
         """Every input of a step comes from the start, from the step before, or from here."""
-        given = {"tokens", "forbidden", "bias", "attended"}
+        given = {"tokens", "forbidden", "count", "bias", "attended"}
         if self._start is not None:
             given |= {each.name for each in self._start.get_outputs()}
         else:
@@ -111,12 +112,25 @@ class OnnxStepper:
         return values, mask
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
+        return self._run(state, tokens, 1, [name for name in self._made if name not in LEADING])
+
+    def leading(self, state: State, tokens: NDArray[np.int64], count: int) -> StepResult:
+        if not self._leads:
+            return self.step(state, tokens)
+        return self._run(state, tokens, count, [name for name in self._made if name != "log_probs"])
+
+    def _run(
+        self, state: State, tokens: NDArray[np.int64], count: int, wanted: list[str]
+    ) -> StepResult:
         assert isinstance(state, OnnxState)
         given = {"tokens": tokens, "forbidden": self._forbidden, **state.rows, **state.examples}
-        found = dict(zip(self._made, self._step.run(self._made, given), strict=True))
+        if self._leads:
+            given["count"] = np.array([count])
+        found = dict(zip(wanted, self._step.run(wanted, given), strict=True))
         rows = {name: found.get(f"next_{name}", before) for name, before in state.rows.items()}
+        log_probs = found["log_probs" if "log_probs" in found else LEADING[0]]
         following = OnnxState(rows, state.examples)
-        return StepResult(found["log_probs"], found.get("weights"), following)
+        return StepResult(log_probs, found.get("weights"), following, found.get(LEADING[1]))
 
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
         assert isinstance(state, OnnxState)

@@ -18,13 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.search_candidates import (
+    Found,
     check_numbers,
     extend,
+    extend_leading,
     without_repeats,
     without_token,
 )
 from sightline.search_tree import Leaves, Pool, Snapshot, Trace, TreeNode
-from sightline.steppers import SearchError, Stepper
+from sightline.steppers import SearchError, State, Stepper, StepResult
 from sightline.types import Hypothesis
 
 __all__ = [
@@ -227,32 +229,25 @@ def beam(stepper: Stepper, inputs: Any, options: BeamOptions) -> Iterator[Snapsh
     leaves = _stand(Leaves.root(B, 2 * options.size), active, finished, partial)
     scores = np.zeros((B, G, 1))  # (A, G, R): R = k rows per group, at first one row for all
     tokens, origin = np.full(B, stepper.begin), np.full(B, -1)
+    places = np.arange(B * 2 * options.size).reshape(B, G, 2 * k)  # of the candidates of a step
     written = np.empty((B, 0), dtype=np.int64)  # (rows, step - 1), where n-grams are blocked
+    ended = False  # whether there was a step at which not all of the first k went on
     for step in range(1, options.max_length + 1):
         if B == 0:
             break
-        result = stepper.step(state, tokens)
-        log_probs = result.log_probs
-        if stepper.end is not None and step < options.min_length:
-            log_probs = without_token(log_probs, stepper.end)
-        if options.block_ngrams:
-            log_probs = without_repeats(log_probs, written, options.block_ngrams)
-        found = extend(log_probs, scores, stepper.end, k, options.diversity)
-        position = np.arange(found.score.size).reshape(found.score.shape)  # (A, G, 2k)
-        norm = step**options.length_penalty
-
-        if not found.live[..., :k].all():
+        result, found = _extended(stepper, state, tokens, scores, written, step, options)
+        position, norm = places[: len(active)], step**options.length_penalty
+        if not found.all_go_on:
+            ended = True
             finished = finished.join(found.ending_score() / norm, step, position).best(k)
-        kept = found.pick(found.live) & (finished.score[..., -1:] == -np.inf)  # (A, G, k)
-        scores = np.where(kept, found.pick(found.score), -np.inf)
+        kept, scores = found.pick(found.live), found.pick(found.score)  # (A, G, k)
+        if ended:
+            kept = kept & (finished.score[..., -1:] == -np.inf)
+            scores = np.where(kept, scores, -np.inf)
         going = found.pick(position)
         partial = _partial(partial, finished, kept, scores / norm, step, going)
 
-        # The most that a live hypothesis can still reach: no more losses, and the full length. A
-        # model that is sure of all that follows does reach it: no tighter bound would be exact.
-        hope = scores.max(axis=2) / options.max_length**options.length_penalty  # (A, G)
-        enough = finished.score[..., min(options.n_best, k) - 1] >= hope
-        over = enough.all(axis=1)  # (A,)
+        over = _settle(finished, scores, options) if ended else np.zeros(len(active), dtype=bool)
         if step == options.max_length:
             over[:] = True
         some_over = bool(over.any())
@@ -278,6 +273,44 @@ def beam(stepper: Stepper, inputs: Any, options: BeamOptions) -> Iterator[Snapsh
         if options.block_ngrams:
             written = np.concatenate([written[rows], tokens[:, None]], axis=1)
     yield Snapshot(0, True, history, leaves.itself, options.n_best, settled)  # no examples
+
+
+def _extended(
+    stepper: Stepper,
+    state: State,
+    tokens: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    written: NDArray[np.int64],
+    step: int,
+    options: BeamOptions,
+) -> tuple[StepResult, Found]:
+    """One step of the model, and the best extensions of every group."""
+    k, early = options.size // options.groups, step < options.min_length
+    plain = options.groups == 1 and not options.block_ngrams and not early
+    if plain and 2 * k <= stepper.vocab_size and (ask := getattr(stepper, "leading", None)):
+        result = ask(state, tokens, 2 * k)
+        if result.tokens is not None:
+            found = extend_leading(result.log_probs, result.tokens, scores, stepper.end, k)
+            return result, found
+    else:
+        result = stepper.step(state, tokens)
+    log_probs = result.log_probs
+    if stepper.end is not None and early:
+        log_probs = without_token(log_probs, stepper.end)
+    if options.block_ngrams:
+        log_probs = without_repeats(log_probs, written, options.block_ngrams)
+    return result, extend(log_probs, scores, stepper.end, k, options.diversity)
+
+
+def _settle(finished: Pool, scores: NDArray[np.float64], options: BeamOptions) -> NDArray[np.bool_]:
+    """Which examples (A,) no live hypothesis can improve.
+
+    The most that one can still reach: no more losses, and the full length. A model that is sure
+    of all that follows does reach it: no tighter bound would be exact.
+    """
+    hope = scores.max(axis=2) / options.max_length**options.length_penalty  # (A, G)
+    enough = finished.score[..., min(options.n_best, scores.shape[2]) - 1] >= hope
+    return enough.all(axis=1)
 
 
 def _partial(

@@ -25,7 +25,20 @@ class Found:
     token: NDArray[np.int64]  # (A, G, 2k)
     log_prob: NDArray[np.float32]  # (A, G, 2k)
     live: NDArray[np.bool_]  # (A, G, 2k): possible, and not an end
-    order: NDArray[np.int64]  # (A, G, k): the first k live ones; others where there are fewer
+
+    @property
+    def k(self) -> int:
+        return self.score.shape[-1] // 2
+
+    @cached_property
+    def all_go_on(self) -> bool:
+        """Whether the first k of every group are live: then there is nothing to look for."""
+        return bool(self.live[..., : self.k].all())
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """(A, G, k): the first k live ones; others where there are fewer."""
+        return (~self.live).argsort(axis=-1, kind="stable")[..., : self.k]
 
     @cached_property
     def _places(self) -> NDArray[np.int64]:
@@ -34,11 +47,11 @@ class Found:
 
     def pick(self, values: NDArray[Any]) -> NDArray[Any]:
         """Of values (A, G, 2k) those in `order`, (A, G, k)."""
-        return values.take(self._places)
+        return values[..., : self.k] if self.all_go_on else values.take(self._places)
 
     def ending_score(self) -> NDArray[np.float64]:
         """The scores of those that end and rank among the first k, −inf elsewhere."""
-        first = np.arange(self.score.shape[-1]) < self.order.shape[-1]
+        first = np.arange(self.score.shape[-1]) < self.k
         return np.where(first & ~self.live, self.score, -np.inf)
 
     def verdict(self, active: NDArray[np.int64], kept: NDArray[np.bool_]) -> Verdict:
@@ -89,18 +102,38 @@ def extend(
         if uses is not None:  # what was ranked is not the score
             true = scores[examples, g, slot] + log_prob
             total = np.where(total > -np.inf, true, -np.inf)
-        live = total > -np.inf
-        if end is not None:
-            live &= token != end
-        order = (~live).argsort(axis=1, kind="stable")[:, :k]
-        found = Found(total, row, token, log_prob, live, order)
+        found = Found(total, row, token, log_prob, _live(total, token, end))
         if uses is not None:
-            np.add.at(uses, (examples, found.pick(token)), found.pick(live))
+            np.add.at(uses, (examples, found.pick(token)), found.pick(found.live))
         groups.append(found)
-    fields = ("score", "row", "token", "log_prob", "live", "order")
+    fields = ("score", "row", "token", "log_prob", "live")
     if G == 1:
         return Found(*(getattr(groups[0], f)[:, None] for f in fields))
     return Found(*(np.stack([getattr(group, f) for group in groups], axis=1) for f in fields))
+
+
+def extend_leading(
+    log_probs: NDArray[np.float32],  # (rows, n): of each row's n ≥ 2k likeliest tokens, best first
+    tokens: NDArray[np.int64],  # (rows, n)
+    scores: NDArray[np.float64],  # (A, 1, R)
+    end: int | None,
+    k: int,
+) -> Found:
+    """As `extend` of a single group; none of the 2k best is missing, for each is its row's."""
+    check_numbers(log_probs)
+    A, n = len(scores), log_probs.shape[1]
+    totals = (scores.reshape(-1, 1) + log_probs).reshape(A, 1, -1)  # (A, 1, R·n)
+    order = (-totals).argsort(axis=2, kind="stable")[..., : 2 * k]  # ties: the lower row, token
+    place = in_all(order, totals.shape[2])
+    total, token = totals.take(place), tokens.take(place)
+    return Found(total, place // n, token, log_probs.take(place), _live(total, token, end))
+
+
+def _live(
+    total: NDArray[np.float64], token: NDArray[np.int64], end: int | None
+) -> NDArray[np.bool_]:
+    live = total > -np.inf
+    return live if end is None else live & (token != end)
 
 
 def best(

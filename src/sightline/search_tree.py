@@ -240,5 +240,7 @@ def in_all(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 
     `take` with these does what np.take_along_axis does, which is slow to begin.
     """
-    rows = np.arange(0, order.size // order.shape[-1] * size, size) if order.size else order
+    if order.size == order.shape[-1]:  # one row, or none
+        return order
+    rows = np.arange(0, order.size // order.shape[-1] * size, size)
     return order + rows.reshape(*order.shape[:-1], 1)

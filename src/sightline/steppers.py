@@ -38,9 +38,10 @@ class State(Protocol):
 class StepResult:
     """The next token's log-probabilities for every row, and where the rows looked."""
 
-    log_probs: NDArray[np.float32]  # (N, V), normalised
+    log_probs: NDArray[np.float32]  # (N, V), normalised; or (N, n) of `tokens`
     attention: NDArray[np.float32] | None  # (N, M), or None
     state: State
+    tokens: NDArray[np.int64] | None = None  # (N, n), best first; None: of all, in order
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,12 @@ class Steered:
 
 
 class Stepper(Protocol):
-    """A model, or several, that can be asked for the next token."""
+    """A model, or several, that can be asked for the next token.
+
+    It may also have `leading(state, tokens, count)`: as `step`, but a result that may hold only the
+    `count` likeliest tokens of each row, best first, the lower first of two that are as likely. A
+    plain beam search needs no more, and a vocabulary need not be handed over at every step.
+    """
 
     vocab_size: int
     begin: int  # the token fed at the first step

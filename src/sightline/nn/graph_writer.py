@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sightline.errors import CheckpointError
+from sightline.exported import LEADING
 
 if TYPE_CHECKING:
     import onnx
@@ -153,7 +154,7 @@ class Graph:
             self.nodes,
             "sightline",
             [helper.make_tensor_value_info(name, *kind) for name, kind in inputs.items()],
-            [helper.make_tensor_value_info(name, FLOAT, _rank(name)) for name in outputs],
+            [helper.make_tensor_value_info(name, _kind(name), _rank(name)) for name in outputs],
             [numpy_helper.from_array(values, name) for name, values in self.constants.items()],
         )
         return finished(graph)
@@ -240,6 +241,10 @@ def rounded_for_pairs(
 def _require_numbers(values: NDArray[np.float32]) -> None:
     if not np.isfinite(values).all():
         raise CheckpointError("the model has weights that are no numbers; use another checkpoint")
+
+
+def _kind(output: str) -> int:
+    return INT64 if output == LEADING[1] else FLOAT
 
 
 def _rank(output: str) -> list[None]:

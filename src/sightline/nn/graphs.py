@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sightline.exported import LEADING
 from sightline.nn.attention import Attention
 from sightline.nn.decoder import Decoder
 from sightline.nn.deep_fusion import FusedDecoder, Prior
@@ -114,7 +115,7 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     """One token per row. `forbidden` (V,) is added to the logits: −inf for what is not written.
 
     `bias` (B, M) is added to the scores: −1e30 where there is no position, 0 or a preference
-    elsewhere.
+    elsewhere. `count` (1,) is how many of the likeliest tokens are told apart from the rest.
     """
     g, config = Graph(weights), decoder.config
     hidden_size, embedding = config.hidden, config.embedding
@@ -122,6 +123,7 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     inputs: dict[str, tuple[int, tuple[str | int, ...]]] = {
         "tokens": (INT64, ("rows",)),
         "forbidden": (FLOAT, (decoder.vocab_size,)),
+        "count": (INT64, (1,)),
         **dict.fromkeys(states, (FLOAT, ("rows", hidden_size))),
     }
     gates = GATES[config.cell] * hidden_size
@@ -170,6 +172,8 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     else:
         logits = g.linear(hidden, decoder.output.weight, bias)
     outputs = {"log_probs": g("LogSoftmax", logits, axis=1)}
+    best = g.many("TopK", outputs["log_probs"], "count", outputs=2, axis=1)
+    outputs |= dict(zip(LEADING, best, strict=True))
     outputs |= {name if name == "weights" else f"next_{name}": at for name, at in found.items()}
     return g.model(inputs, outputs)
 
