@@ -1,6 +1,7 @@
 """A real server in a thread, a model that answers when it is told to, and pictures to send."""
 
 import io
+import socket
 import threading
 import time
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from sightline.serve.models import Models
 from sightline.serve.server import Server, bind
 
 QUICK = {"drain_seconds": 0}  # what tests have no time for
+PATIENCE = 120  # seconds after which a machine is not busy, but something is wrong
 
 
 @contextmanager
@@ -32,11 +34,11 @@ def running(models, limits=None, api_key=None):
             yield server
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(PATIENCE)
         assert not thread.is_alive(), "the server did not end"
 
 
-def wait_for(condition, seconds=20.0):
+def wait_for(condition, seconds=PATIENCE):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
@@ -82,6 +84,31 @@ def post(client, picture=b"x", **fields):
     return client.post("/v1/describe", files={"file": ("p.png", picture)}, data=fields)
 
 
+def request_bytes(stream="false"):
+    """A whole request to describe something."""
+    body = (
+        b'--b\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\nx\r\n'
+        b'--b\r\nContent-Disposition: form-data; name="stream"\r\n\r\n'
+        + stream.encode()
+        + b"\r\n--b--\r\n"
+    )
+    head = (
+        "POST /v1/describe HTTP/1.1\r\nHost: x\r\n"
+        f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def sent(server, count, stream="false"):
+    """Connections on which a request was made, once they all hold a place."""
+    address = ("127.0.0.1", server.port)
+    clients = [socket.create_connection(address, timeout=PATIENCE) for _ in range(count)]
+    for client in clients:
+        client.sendall(request_bytes(stream))
+    wait_for(lambda: server.service.batcher.taken == count)
+    return clients
+
+
 def code(response):
     """Of an error; every error has the same form."""
     content = response.json()
@@ -104,7 +131,8 @@ def in_threads(count, function):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(PATIENCE)
+        assert not thread.is_alive(), "waited in vain"
     if failures:
         raise failures[0]
     return results

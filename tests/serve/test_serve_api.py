@@ -185,7 +185,12 @@ def test_health_readiness_and_metrics(server):
     assert server.client.get("/healthz").json() == {"status": "ok"}
     assert server.client.get("/readyz").status_code == 200
     post(server.client, picture_bytes())
-    text = server.client.get("/metrics").text
+
+    def metrics():
+        return server.client.get("/metrics").text
+
+    wait_for(lambda: 'batch_size_count{model="shapes"}' in metrics())  # after the answer
+    text = metrics()
     lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert float(lines['sightline_requests_total{route="/v1/describe",status="200"}']) >= 1
     count = float(lines['sightline_batch_size_count{model="shapes"}'])
@@ -279,9 +284,13 @@ def test_logs_have_ids_and_no_content(server, caplog):
             data={"prefix": "there is"},
             headers={"X-Request-ID": "trace-17", "User-Agent": "curious"},
         )
-        wait_for(lambda: caplog.records)  # the line is written after the answer
+
+        def logged():
+            return [r for r in caplog.records if r.fields.get("request_id") == "trace-17"]
+
+        wait_for(logged)  # the line is written after the answer
     assert response.json()["request_id"] == response.headers["x-request-id"] == "trace-17"
-    (record,) = caplog.records
+    (record,) = logged()
     line = json.loads(JsonLines().format(record))
     assert line["request_id"] == "trace-17"
     assert (line["route"], line["status"], line["model"]) == ("/v1/describe", 200, "shapes")

@@ -25,6 +25,11 @@ class Counter:
         with self._lock:
             self._values[labels] += by
 
+    @property
+    def total(self) -> int:
+        with self._lock:
+            return int(sum(self._values.values()))
+
     def lines(self) -> list[str]:
         with self._lock:
             values = sorted(self._values.items())
@@ -105,6 +110,7 @@ class Metrics:
         self.seconds = Histogram(
             "sightline_request_seconds", "From the first byte to the last.", SECONDS, ("route",)
         )
+        self.connections = Counter("sightline_connections_total", "Connections accepted.")
         self.received = Counter("sightline_received_bytes_total", "Bytes of request bodies.")
         self.disconnects = Counter(
             "sightline_disconnects_total", "Clients that left before their answer."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import selectors
 import signal
 import socket
 from types import FrameType
@@ -15,8 +16,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from sightline.errors import UserError
 from sightline.serve.app import Service
 from sightline.serve.logs import logger
+from sightline.serve.metrics import Counter
 
-_GRACE = 0.3  # seconds in which a client that has just connected may send its request
+_QUIET_SECONDS = 2.0  # a client that connected, or was answered, so long ago has no more to ask
 
 
 class ImpatientProtocol(H11Protocol):
@@ -28,17 +30,23 @@ class ImpatientProtocol(H11Protocol):
     head_seconds = 10.0
     take_seconds = 20.0
     most_connections = 512
+    accepted: Counter
+    _heard = 0.0  # when there was last something on this connection, by the loop's clock
+    _ending = False  # the server ends
     _timer: asyncio.TimerHandle | None = None
     _stuck: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.accepted.add()
+        self._heard = self.loop.time()
         if len(self.connections) > self.most_connections:
             transport.abort()
             return
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
+        self._heard = self.loop.time()
         if self._timer is None and self._is_idle():
             self._await_head()
         super().data_received(data)
@@ -56,19 +64,36 @@ class ImpatientProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self._heard = self.loop.time()
         if self.transport.is_closing():  # what the client does not fetch is dropped in the end
             self.loop.call_later(self.head_seconds, self.transport.abort)
+        elif self._ending:  # a stream that began before that, and told of no end
+            self._close_when_quiet()
 
     def shutdown(self) -> None:
         """The server ends: what may be on its way on this connection is still waited for."""
-        if self._is_idle():
-            self.loop.call_later(_GRACE, self._shut_if_idle)
+        self._ending = True
+        self._close_when_quiet()
+
+    def _close_when_quiet(self) -> None:
+        """Between requests, none of which has begun to come, and after some silence. A request is
+        answered otherwise, and its answer, or the timer of its head, ends the connection."""
+        if self.transport.is_closing() or not self._is_idle() or self.conn.trailing_data[0]:
+            return
+        silence = self.loop.time() - self._heard
+        if silence < _QUIET_SECONDS:
+            self.loop.call_later(_QUIET_SECONDS - silence, self._close_when_quiet)
+        elif self._has_unread():  # on a busy machine the loop may be late
+            self.loop.call_later(0.01, self._close_when_quiet)
         else:
+            with contextlib.suppress(OSError):  # the client was quicker
+                self.transport.write_eof()  # close() alone waits for the loop's next turn
             super().shutdown()
 
-    def _shut_if_idle(self) -> None:
-        if not self.transport.is_closing():
-            super().shutdown()
+    def _has_unread(self) -> bool:
+        with selectors.DefaultSelector() as look:
+            look.register(self.transport.get_extra_info("socket"), selectors.EVENT_READ)
+            return bool(look.select(0))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -115,6 +140,7 @@ class Server(uvicorn.Server):
                 "head_seconds": limits.head_seconds,
                 "take_seconds": limits.take_seconds,
                 "most_connections": limits.connections,
+                "accepted": service.metrics.connections,
             },
         )
         super().__init__(
@@ -151,12 +177,17 @@ class Server(uvicorn.Server):
         for listener in sockets or []:
             await self._accept_the_last(listener)
         await super().shutdown(sockets)
+        metrics = self.service.metrics
+        counts = {"connections": metrics.connections.total, "requests": metrics.requests.total}
+        logger.info("ended", extra={"fields": counts})
 
     async def _accept_the_last(self, listener: socket.socket) -> None:
         """Connections that the kernel has made and nobody has taken would be reset."""
         loop = asyncio.get_running_loop()
+        loop.remove_reader(listener)
+        await asyncio.sleep(0)  # what asyncio itself has accepted becomes connections
         accepted = []
-        with contextlib.suppress(BlockingIOError):
+        with contextlib.suppress(OSError):  # there are no more, or no more files
             while True:
                 accepted.append(listener.accept()[0])
         for server in self.servers:
