@@ -218,7 +218,7 @@ def test_gradients_of_the_loop_by_finite_differences(each):
         random(2, 3, size),
         random(2, 3, D),
         random(4 * width + size + 1, width),
-        random(4 * width + size + 1),
+        random(size + 1),
         random(4 * width, D),
         random(size),
     )

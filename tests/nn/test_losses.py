@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
 from sightline.errors import ConfigError
+from sightline.nn import likelihood
 from sightline.nn.decoder import Decoder
 from sightline.nn.likelihood import chosen_and_normaliser
 from sightline.nn.losses import doubly_stochastic, sequence_loss
@@ -45,7 +46,10 @@ def test_log_likelihood_equals_cross_entropy_without_the_padding(per):
     assert float(loss.total.detach()) == pytest.approx(loss.nats / divisor, rel=1e-5)
 
 
-def test_the_likelihood_and_its_gradient_are_those_of_the_log_softmax():
+@pytest.mark.parametrize("part", [likelihood.PART, 2 * V, 1], ids=["all rows", "two", "one"])
+def test_the_likelihood_and_its_gradient_are_those_of_the_log_softmax(part, monkeypatch):
+    monkeypatch.setattr(likelihood, "PART", part)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     torch.manual_seed(0)
     shapes = ((5, 4), (V, 4), (V,))
     given = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]

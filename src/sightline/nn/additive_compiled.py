@@ -62,13 +62,12 @@ def compiled(dtype: torch.dtype) -> ctypes.CDLL | None:
     return library
 
 
-class Rows:
-    """What rows ask, exp(2q) (n, A), and of which of B examples each does (n,)."""
+class Asking:
+    """Which of B examples each of n rows asks of."""
 
-    def __init__(self, asked: Tensor, owners: Tensor, examples: int) -> None:
-        self.asked = asked
-        self.owners = owners
-        self.order = owners.argsort(stable=True)  # those of one example beside each other
+    def __init__(self, owners: Tensor, examples: int) -> None:
+        self.owners = owners  # (n,)
+        self.rows = owners.argsort(stable=True)  # those of one example beside each other
         counts = torch.bincount(owners, minlength=examples)
         self.starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])  # (B + 1,)
 
@@ -81,20 +80,19 @@ class CompiledScorer:
         self.keys = exponentials(keys.contiguous())
         self.score = score
         self.factor, self.constant = -2 * score, score.sum()  # v (1 - 2s)
-        self.owners = torch.arange(len(keys)).repeat_interleave(each)  # (N,)
+        self.all = Asking(torch.arange(len(keys)).repeat_interleave(each), len(keys))
 
     def __call__(self, queries: Tensor, live: Tensor | None = None) -> Tensor:
         """(n, A) → (n, M), for all N rows or for those that live."""
         scores = queries.new_empty(len(queries), self.keys.shape[1])
-        self.run("score", self.ask(queries, live), self.factor, scores)
+        self.run("score", (2 * queries).exp_(), self.asking(live), self.factor, scores)
         return scores.add_(self.constant)
 
-    def ask(self, queries: Tensor, live: Tensor | None) -> Rows:
-        owners = self.owners if live is None else self.owners[live]
-        return Rows((2 * queries).exp_(), owners, len(self.keys))
+    def asking(self, live: Tensor | None) -> Asking:
+        return self.all if live is None else Asking(self.all.owners[live], len(self.keys))
 
-    def run(self, function: str, rows: Rows, *others: Tensor) -> None:
-        given = (self.keys, rows.asked, rows.starts, rows.order, *others)
+    def run(self, function: str, asked: Tensor, asking: Asking, *others: Tensor) -> None:
+        given = (self.keys, asked, asking.starts, asking.rows, *others)
         assert all(tensor.is_contiguous() for tensor in given)
         getattr(self.library, function)(*(x.data_ptr() for x in given), *self.keys.shape)
 
@@ -112,16 +110,16 @@ class CompiledBackward:
 
     def __call__(self, queries: Tensor, d_scores: Tensor, live: Tensor | None = None) -> Tensor:
         """(n, A), (n, M) → the queries' gradient (n, A)."""
-        rows, d_scores = self.of.ask(queries, live), d_scores.contiguous()
-        self.steps.append((rows.asked, rows.owners, d_scores))
-        d_queries = torch.zeros_like(rows.asked)
-        self.of.run("queries_gradient", rows, d_scores, d_queries)
+        asked, asking, d_scores = (2 * queries).exp_(), self.of.asking(live), d_scores.contiguous()
+        self.steps.append((asked, asking.owners, d_scores))
+        d_queries = torch.zeros_like(asked)
+        self.of.run("queries_gradient", asked, asking, d_scores, d_queries)
         return d_queries.mul_(self.slope)
 
     def finish(self) -> tuple[Tensor, Tensor]:
         """The gradients of keys (B, M, A) and of v (A,)."""
         asked, owners, d_scores = (torch.cat(part) for part in zip(*self.steps, strict=True))
         d_keys, seen = torch.empty_like(self.of.keys), torch.zeros_like(self.of.keys[:, 0])
-        rows = Rows(asked, owners, len(d_keys))
-        self.of.run("keys_gradient", rows, d_scores, self.slope, d_keys, seen)
+        asking = Asking(owners, len(d_keys))
+        self.of.run("keys_gradient", asked, asking, d_scores, self.slope, d_keys, seen)
         return d_keys, d_scores.sum() - 2 * seen.sum(0)

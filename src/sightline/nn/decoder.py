@@ -196,7 +196,7 @@ class Decoder(nn.Module):
         assert context is not None
         from_input, from_context, weight_hh, bias = self.recurrent.loop_weights(inputs.shape[-1])
         factors = [weight_hh, attention.query.weight]  # all that h_{t-1} is multiplied with
-        biases = [torch.zeros_like(bias), attention.key.bias]
+        biases: list[Tensor] = [attention.key.bias]
         if self.config.gate:
             factors.append(self.gate.weight)
             biases.append(self.gate.bias)

@@ -51,7 +51,7 @@ def attend_and_advance(
     projected: Tensor,  # (R, 4H): W_x x + b of every step
     state: tuple[Tensor, Tensor],  # h, c: (N, H)
     context: ContextSet,  # of B examples, N = B · K; with keys (B, M, A)
-    from_hidden: tuple[Tensor, Tensor],  # weight (4H + A + G, H), bias: LSTM, query, gate f_β
+    from_hidden: tuple[Tensor, Tensor],  # weight (4H + A + G, H): LSTM, query, gate f_β; its bias
     from_context: Tensor,  # (4H, D)
     score: Tensor,  # (A,): v, divided by the temperature
     look: Look | None = None,  # hard attention: replaces α by a sample
@@ -59,7 +59,7 @@ def attend_and_advance(
 ) -> tuple[Steps, tuple[Tensor, ...]]:
     """T steps of attending from h_{t-1} and advancing an LSTM; gives each row's last h, c, α too.
 
-    G is 1 with the gate β, 0 without.
+    G is 1 with the gate β, 0 without. The bias is (A + G,): the LSTM's is in `projected`.
     """
     read = (context.keys, context.values, context.mask)
     hidden, contexts, weights, used, cells = _Loop.apply(
@@ -122,7 +122,8 @@ class _Loop(torch.autograd.Function):
         for now, live, kept in zip(packing.spans, packing.live, packing.kept, strict=True):
             h, c = h_before[now], c_before[now] = _taken(h, kept), _taken(c, kept)
             # everything that takes h_{t-1}, in one product
-            recurrent, queries[now], opening = torch.addmm(bias, h, weight.t()).split(split, 1)
+            recurrent, query, opening = (h @ weight.t()).split(split, 1)
+            torch.add(query, bias[:size], out=queries[now])
             unseen = _taken(hidden_mask, live)
             scores = attend(queries[now], live)
             scores.masked_fill_(unseen, torch.finfo(scores.dtype).min)
@@ -132,10 +133,10 @@ class _Loop(torch.autograd.Function):
                 used[now] = look(weights[now], now)
             seen[now] = _grouped_product(used[now], values, live, len(hidden))
             if split[2]:
-                beta[now] = torch.sigmoid(opening)
+                beta[now] = torch.sigmoid(opening + bias[size:])
             torch.mul(beta[now], seen[now], out=contexts[now])
-            inner = torch.addmm(recurrent, contexts[now], from_context.t())
-            torch.add(inner, projected[now], out=gates[now])
+            torch.add(recurrent, projected[now], out=gates[now])
+            gates[now].addmm_(contexts[now], from_context.t())
             c = _cell_forward(gates[now], c, cells[now], hiddens[now])
             h = hiddens[now]
         ctx.save_for_backward(
@@ -203,7 +204,8 @@ class _Loop(torch.autograd.Function):
             d_values = torch.bmm(next(over_steps).transpose(1, 2), next(over_steps))
         return (
             None, d_gates, dh, dc, d_keys, d_values, None,
-            d_inner.t() @ h_before, d_inner.sum(0), d_gates.t() @ contexts, d_score, None, None,
+            d_inner.t() @ h_before, d_inner[:, ctx.split[0] :].sum(0), d_gates.t() @ contexts,
+            d_score, None, None,
         )  # fmt: skip
 
 
