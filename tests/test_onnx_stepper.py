@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 
@@ -19,7 +20,7 @@ from sightline.steppers import SearchError, Steered
 from sightline.vocab import END, PAD, UNKNOWN
 
 pytest.importorskip("onnx")
-from sightline.nn.graph_writer import rounded_for_pairs
+from sightline.nn.graph_writer import Graph, rounded_for_pairs
 from sightline.nn.graphs import start_graph, step_graph, text_graph
 
 V, D, B, M = 23, 9, 4, 7
@@ -233,7 +234,7 @@ def whole_products(graph):
 
     stored = {each.name: numpy_helper.to_array(each) for each in graph.graph.initializer}
     nodes = [node for node in graph.graph.node if node.op_type == "MatMulInteger"]
-    return [stored[node.input[1]] for node in nodes]
+    return [stored[node.input[1]] for node in nodes if node.input[1] in stored]
 
 
 def test_sums_of_two_products_of_eight_bits_fit_sixteen():
@@ -252,6 +253,47 @@ def test_sums_of_two_products_of_eight_bits_fit_sixteen():
         most = 255 * np.maximum(pairs, 0).sum(axis=1).max()
         least = 255 * np.minimum(pairs, 0).sum(axis=1).min()
         assert -(2**15) <= least < 0 < most < 2**15
+
+
+def test_mixing_bytes_fits_sixteen_bits_too():
+    """Shares are 0 to 127 and context rows −127 to 127, whatever the values are."""
+    rng = np.random.default_rng(0)
+    values = 1e4 * rng.standard_cauchy((2, 3, 160)).astype(np.float32)
+    shares = np.array([[[1, 0, 0], [0.2, 0.5, 0.3]], [[0, 0.999, 0.001], [1, 1, 1]]], np.float32)
+    weight = rng.normal(size=(130, 160)).astype(np.float32)
+    g = Graph("int8")
+    mixed = g.mix("shares", *g.product_in_bytes("values", torch.from_numpy(weight)))
+    *_, node = (each for each in g.nodes if each.op_type == "MatMulInteger")
+    coarse, rows = (g("Cast", name, to=1) for name in node.input[:2])
+    inputs = {name: (1, [None] * 3) for name in ("values", "shares")}
+    outputs = {"keys": mixed, "mixed": coarse, "factors": rows}  # names of three dimensions
+    graph = g.model(inputs, outputs)
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
+    mixed, coarse, rows = session.run(None, {"values": values, "shares": shares})
+    assert (coarse.min(), coarse.max()) == (0, 127)
+    assert (np.abs(rows).max(axis=2) == 127).all()
+    assert 2 * 127 * 127 < 2**15
+    wanted = shares @ (values @ weight.T)
+    error = np.abs(mixed - wanted).max(axis=(1, 2)) / np.abs(wanted).max(axis=(1, 2))
+    assert (error < 0.05).all()
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_a_product_of_whole_numbers_is_the_product(bounded):
+    """Also as onnxruntime rewrites it: row by row, with its bias."""
+    rng = np.random.default_rng(0)
+    weight, bias = rng.normal(size=(130, 160)), rng.normal(size=130)
+    values = np.tanh(rng.normal(size=(4, 160)))
+    values[1] *= 0.01 if bounded else 100
+    g = Graph("int8")
+    tensors = [torch.tensor(each, dtype=torch.float32) for each in (weight, bias)]
+    graph = g.model(
+        {"x": (1, ["n", 160])}, {"y": g.linear("x", *tensors, bounded=bounded)}
+    ).SerializeToString()
+    (found,) = onnxruntime.InferenceSession(graph).run(None, {"x": values.astype(np.float32)})
+    wanted = values @ weight.T + bias
+    error = np.abs(found - wanted).max(axis=1)
+    assert (error < 0.02 * (30 if bounded else np.abs(wanted).max(axis=1))).all()
 
 
 def test_weights_that_would_not_fit_in_pairs_are_made_smaller():

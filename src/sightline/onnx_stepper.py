@@ -89,7 +89,7 @@ class OnnxStepper:
         names = [each.name for each in self._start.get_outputs()]
         made = self._start.run(names, {"values": values, "mask": mask})
         found = dict(zip(names, made, strict=True))
-        shared = [name for name in ("keys", "mixed") if name in found]
+        shared = [name for name in ("keys", "mixed", "factors") if name in found]
         examples: dict[str, Floats] = {name: found.pop(name) for name in shared}
         if shared:
             examples["bias"] = _bias(mask, steered)

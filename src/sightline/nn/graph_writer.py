@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sightline.errors import CheckpointError
-from sightline.exported import LEADING
 
 if TYPE_CHECKING:
     import onnx
@@ -19,10 +18,11 @@ if TYPE_CHECKING:
 # whole numbers too, see `Graph.whole_product`.
 Weights = Literal["int16", "int8"]
 OPSET = 17
-FLOAT, INT32, INT64 = 1, 6, 7  # onnx.TensorProto's numbers for them
+FLOAT, INT8, INT32, INT64 = 1, 3, 6, 7  # onnx.TensorProto's numbers for them
 SMALL = 256  # a tensor of fewer numbers stays in full precision: it would save nothing
 MANY = 1 << 14  # for a weight of fewer numbers it does not pay to round what it is multiplied with
 ZERO = 128  # the byte that stands for 0 among values of 8 bits
+FEW = 8  # numbers of a constant that is kept once
 TINY = 1e-20  # keeps a row of zeros from being divided by zero
 
 
@@ -33,6 +33,7 @@ class Graph:
         self.weights: Weights = weights
         self.nodes: list[Any] = []
         self.constants: dict[str, NDArray[Any]] = {}
+        self.named: dict[Any, str] = {}  # of few numbers: their constant
         self.count = 0
 
     def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
@@ -63,39 +64,73 @@ class Graph:
         """(N, in) → (N, out), with a weight (out, in)."""
         added = [] if bias is None else [bias if isinstance(bias, str) else self.vector(bias)]
         if self._computes_whole(weight.numel()):
-            product = self.whole_product(value, _array(weight).T, bounded=bounded)
+            product = self._scaled(*self.whole_product(value, _array(weight).T, bounded=bounded))
             return self("Add", product, *added) if added else product
         return self("Gemm", value, self.weight(weight), *added, transB=1)
 
     def product(self, value: str, *weights: Tensor) -> str:
         """(…, in) → (…, out), with weights (out, in) one below the other."""
+        return self._scaled(*self._product(value, *weights))
+
+    def _product(self, value: str, *weights: Tensor) -> tuple[str, str]:
+        """The same, lacking factors (…, 1) where there are any."""
         turned = np.concatenate([_array(weight) for weight in weights]).T
         if self._computes_whole(turned.size):
             return self.whole_product(value, turned)
-        return self("MatMul", value, self.weight(np.ascontiguousarray(turned), axis=1))
+        return self("MatMul", value, self.weight(np.ascontiguousarray(turned), axis=1)), ""
+
+    def _scaled(self, found: str, factors: str) -> str:
+        # Not with the factors of weight and rows multiplied first: onnxruntime 1.31 then makes one
+        # operation of the product, both factors and the bias, and has the rows' factor scale it.
+        return self("Mul", found, factors) if factors else found
 
     def _computes_whole(self, size: int) -> bool:
         return self.weights == "int8" and size >= MANY
 
     def whole_product(
         self, value: str, weight: NDArray[np.float32], *, bounded: bool = False
-    ) -> str:
+    ) -> tuple[str, str]:
         """(…, in) → (…, out) in whole numbers of 8 bits, with a weight (in, out).
 
         Each row of the value is rounded by a factor of its own, or by 1/127 if it is bounded by
-        1: what a row gives depends on no other row, so that a batch equals its singles.
+        1: what a row gives depends on no other row, so that a batch equals its singles. Rows lack
+        their own factors (…, 1), which come second.
         """
         small, scale = rounded_for_pairs(weight)
         zero = self.constant(np.array(ZERO, np.uint8))
-        most = ""
-        if not bounded:
-            most = self("ReduceMax", self("Abs", value), axes=[-1], keepdims=1)
-            most = self("Clip", most, self.number(TINY))
-            value = self("Div", value, most)
+        value, most = (value, "") if bounded else self.by_largest(value)
         coarse = self("QuantizeLinear", value, self.number(1 / 127), zero)
         found = self("Cast", self("MatMulInteger", coarse, self.constant(small), zero), to=FLOAT)
-        found = found if bounded else self("Mul", found, most)
-        return self("Mul", found, self.constant(scale / np.float32(127)))  # (…, out)
+        return self("Mul", found, self.constant(scale / np.float32(127))), most
+
+    def by_largest(self, values: str, *, positive: bool = False) -> tuple[str, str]:
+        """Values (…, n) divided by the largest of their row, its sign aside, and these (…, 1)."""
+        most = self("ReduceMax", values, axes=[-1], keepdims=1)
+        if not positive:  # half the time of the largest of Abs
+            most = self("Max", most, self("Neg", self("ReduceMin", values, axes=[-1], keepdims=1)))
+        most = self("Clip", most, self.number(TINY))
+        return self("Div", values, most), most
+
+    def product_in_bytes(self, value: str, *weights: Tensor) -> tuple[str, str]:
+        """`product` (B, M, out) in whole numbers of 8 bits, and what `mix` multiplies them with."""
+        found, factors = self._product(value, *weights)
+        found, most = self.by_largest(found)
+        zero = self.constant(np.array(0, np.int8))
+        small = self("QuantizeLinear", found, self.number(1 / 127), zero)
+        factors = self("Transpose", self._scaled(most, factors), perm=[0, 2, 1])  # (B, 1, M)
+        return small, self("Mul", factors, self.number(1 / 127**2))
+
+    def mix(self, shares: str, small: str, factors: str) -> str:
+        """Σ_i share_i · row_i, (B, K, out), of shares (B, K, M) and what `product_in_bytes` made.
+
+        Shares are not negative. They take 7 bits, so that two products fit 16: see
+        `rounded_for_pairs`.
+        """
+        shares, most = self.by_largest(self("Mul", shares, factors), positive=True)
+        zero = self.constant(np.array(0, np.uint8))
+        coarse = self("QuantizeLinear", shares, self.number(1 / 127), zero)
+        found = self("Cast", self("MatMulInteger", coarse, small), to=FLOAT)
+        return self("Mul", found, most)
 
     # ------------------------------------------------------------------------- constants
 
@@ -125,8 +160,14 @@ class Graph:
         return self.constant(np.array(sizes, np.int64))
 
     def constant(self, values: NDArray[Any]) -> str:
+        """The same name for the same few numbers: onnxruntime then sees what is done twice."""
+        key = (values.dtype.str, values.shape, values.tobytes()) if values.size < FEW else None
+        if key in self.named:
+            return self.named[key]
         name = self._name("constant")
         self.constants[name] = values
+        if key is not None:
+            self.named[key] = name
         return name
 
     def grouped(self, *rest: str | int) -> str:
@@ -145,6 +186,7 @@ class Graph:
         self,
         inputs: dict[str, tuple[int, tuple[str | int, ...]]],
         outputs: dict[str, str],  # name → the value that it is
+        kinds: dict[str, int] | None = None,  # of outputs that are no floats
     ) -> onnx.ModelProto:
         from onnx import helper, numpy_helper
 
@@ -154,7 +196,10 @@ class Graph:
             self.nodes,
             "sightline",
             [helper.make_tensor_value_info(name, *kind) for name, kind in inputs.items()],
-            [helper.make_tensor_value_info(name, _kind(name), _rank(name)) for name in outputs],
+            [
+                helper.make_tensor_value_info(name, (kinds or {}).get(name, FLOAT), _rank(name))
+                for name in outputs
+            ],
             [numpy_helper.from_array(values, name) for name, values in self.constants.items()],
         )
         return finished(graph)
@@ -243,13 +288,9 @@ def _require_numbers(values: NDArray[np.float32]) -> None:
         raise CheckpointError("the model has weights that are no numbers; use another checkpoint")
 
 
-def _kind(output: str) -> int:
-    return INT64 if output == LEADING[1] else FLOAT
-
-
 def _rank(output: str) -> list[None]:
     """An output's sizes, left open."""
-    return [None] * (3 if output in ("keys", "mixed", "values") else 2)
+    return [None] * (3 if output in ("keys", "mixed", "factors", "values") else 2)
 
 
 def _array(values: Tensor | NDArray[np.float32]) -> NDArray[np.float32]:

@@ -25,6 +25,7 @@ from sightline.nn.deep_fusion import FusedDecoder, Prior
 from sightline.nn.encoders import TextEncoder
 from sightline.nn.graph_writer import (
     FLOAT,
+    INT8,
     INT32,
     INT64,
     OPSET,
@@ -90,7 +91,11 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
     if decoder.attention is not None:
         key = decoder.attention.key
         found["keys"] = g("Add", g.product("values", key.weight), g.vector(key.bias))
-        found["mixed"] = g.product("values", *_context_weights(decoder, context_size))
+        read = _context_weights(decoder, context_size)
+        if weights == "int8":
+            found["mixed"], found["factors"] = g.product_in_bytes("values", *read)
+        else:
+            found["mixed"] = g.product("values", *read)
     if isinstance(decoder, FusedDecoder):
         nothing = g("Mul", g("ReduceSum", mean, g.shape(1), keepdims=1), g.number(0.0))  # (B, 1)
         size = g.shape(1, decoder.prior.recurrent.hidden)
@@ -99,7 +104,8 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
         "values": ("examples", "positions", context_size),
         "mask": ("examples", "positions"),
     }
-    return g.model({name: (FLOAT, size) for name, size in sizes_of.items()}, found)
+    inputs = {name: (FLOAT, size) for name, size in sizes_of.items()}
+    return g.model(inputs, found, {"mixed": INT8} if weights == "int8" else None)
 
 
 def _context_weights(decoder: Decoder, context_size: int) -> list[Tensor]:
@@ -139,7 +145,10 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     if decoder.attention is not None:
         size = embedding if config.output == "deep" else 0
         inputs["keys"] = (FLOAT, ("examples", "positions", config.attention.size))
-        inputs["mixed"] = (FLOAT, ("examples", "positions", gates + size))
+        whole = weights == "int8"
+        inputs["mixed"] = (INT8 if whole else FLOAT, ("examples", "positions", gates + size))
+        if whole:
+            inputs["factors"] = (FLOAT, ("examples", 1, "positions"))
         inputs["bias"] = (FLOAT, ("examples", "positions"))
         if looks_back(decoder):
             inputs["attended"] = (FLOAT, ("rows", "positions"))
@@ -149,7 +158,8 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
             summed = config.attention.cumulative
             both = g("Add", "attended", found["weights"]) if summed else found["weights"]
             found["attended"] = g("Identity", both)
-        context = g("Reshape", g("MatMul", rows, "mixed"), g.shape(-1, gates + size))
+        mix = g.mix(rows, "mixed", "factors") if whole else g("MatMul", rows, "mixed")
+        context = g("Reshape", mix, g.shape(-1, gates + size))
         if config.gate:
             context = g("Mul", g("Sigmoid", gate), context)  # β_t ẑ_t
         if size:
@@ -175,7 +185,7 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     best = g.many("TopK", outputs["log_probs"], "count", outputs=2, axis=1)
     outputs |= dict(zip(LEADING, best, strict=True))
     outputs |= {name if name == "weights" else f"next_{name}": at for name, at in found.items()}
-    return g.model(inputs, outputs)
+    return g.model(inputs, outputs, {LEADING[1]: INT64})
 
 
 def _ask(g: Graph, decoder: Decoder) -> tuple[str, str, str]:
