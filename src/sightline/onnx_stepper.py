@@ -51,6 +51,8 @@ class OnnxStepper:
         self._wanted = {each.name: each.shape for each in self._step.get_inputs()}
         self._made = [each.name for each in self._step.get_outputs()]
         self._leads = set(LEADING) <= set(self._made)  # format 1 does not
+        self._all = [name for name in self._made if name not in LEADING]
+        self._some = [name for name in self._made if name != "log_probs"]
         self._check_fit(export)
         (self.vocab_size,) = self._wanted["forbidden"]
         self._forbidden = np.zeros(self.vocab_size, np.float32)
@@ -112,25 +114,27 @@ class OnnxStepper:
         return values, mask
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
-        return self._run(state, tokens, 1, [name for name in self._made if name not in LEADING])
+        found, state = self._run(state, tokens, self._all, 1)
+        return StepResult(found["log_probs"], found.get("weights"), state)
 
     def leading(self, state: State, tokens: NDArray[np.int64], count: int) -> StepResult:
         if not self._leads:
             return self.step(state, tokens)
-        return self._run(state, tokens, count, [name for name in self._made if name != "log_probs"])
+        found, state = self._run(state, tokens, self._some, count)
+        log_probs, best = (found[name] for name in LEADING)
+        return StepResult(log_probs, found.get("weights"), state, best)
 
     def _run(
-        self, state: State, tokens: NDArray[np.int64], count: int, wanted: list[str]
-    ) -> StepResult:
+        self, state: State, tokens: NDArray[np.int64], names: list[str], count: int
+    ) -> tuple[dict[str, Any], OnnxState]:
+        """These outputs of one step, and the state after it."""
         assert isinstance(state, OnnxState)
         given = {"tokens": tokens, "forbidden": self._forbidden, **state.rows, **state.examples}
         if self._leads:
             given["count"] = np.array([count])
-        found = dict(zip(wanted, self._step.run(wanted, given), strict=True))
+        found = dict(zip(names, self._step.run(names, given), strict=True))
         rows = {name: found.get(f"next_{name}", before) for name, before in state.rows.items()}
-        log_probs = found["log_probs" if "log_probs" in found else LEADING[0]]
-        following = OnnxState(rows, state.examples)
-        return StepResult(log_probs, found.get("weights"), following, found.get(LEADING[1]))
+        return found, OnnxState(rows, state.examples)
 
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
         assert isinstance(state, OnnxState)

@@ -82,7 +82,7 @@ def sample(
     _require(seed >= 0, f"seed={seed}; give 0 or more")
 
     def choose(log_probs: NDArray[np.float32], draws: NDArray[np.float64]) -> NDArray[np.int64]:
-        check_numbers(log_probs.max(axis=1))
+        check_numbers(log_probs)
         if temperature == 0:
             return log_probs.argmax(axis=1)
         return _draw(log_probs, draws, temperature, top_k, top_p)
@@ -231,6 +231,7 @@ def beam(stepper: Stepper, inputs: Any, options: BeamOptions) -> Iterator[Snapsh
     tokens, origin = np.full(B, stepper.begin), np.full(B, -1)
     places = np.arange(B * 2 * options.size).reshape(B, G, 2 * k)  # of the candidates of a step
     written = np.empty((B, 0), dtype=np.int64)  # (rows, step - 1), where n-grams are blocked
+    nobody = np.zeros(B, dtype=bool)
     ended = False  # whether there was a step at which not all of the first k went on
     for step in range(1, options.max_length + 1):
         if B == 0:
@@ -245,12 +246,15 @@ def beam(stepper: Stepper, inputs: Any, options: BeamOptions) -> Iterator[Snapsh
             kept = kept & (finished.score[..., -1:] == -np.inf)
             scores = np.where(kept, scores, -np.inf)
         going = found.pick(position)
-        partial = _partial(partial, finished, kept, scores / norm, step, going)
+        ahead = Pool.at(scores / norm, step, going)
+        if G > 1:  # a single group's are in order
+            ahead = ahead.best(k)
+        partial = _unless_stuck(ahead, partial, finished, kept) if ended else ahead
 
-        over = _settle(finished, scores, options) if ended else np.zeros(len(active), dtype=bool)
-        if step == options.max_length:
-            over[:] = True
-        some_over = bool(over.any())
+        last, over = step == options.max_length, nobody[: len(active)]
+        if ended or last:
+            over = _settle(finished, scores, options) | last
+        some_over = (ended or last) and bool(over.any())
         if some_over:
             settled = settled.copy()
             settled[active[over]] = True
@@ -313,20 +317,13 @@ def _settle(finished: Pool, scores: NDArray[np.float64], options: BeamOptions) -
     return enough.all(axis=1)
 
 
-def _partial(
+def _unless_stuck(
+    ahead: Pool,
     before: Pool,
     finished: Pool,
     kept: NDArray[np.bool_],  # (A, G, k)
-    score: NDArray[np.float64],  # (A, G, k), length-normalised
-    step: int,
-    position: NDArray[np.int64],  # (A, G, k)
 ) -> Pool:
     """The hypotheses that go on; where none does and none has finished, those before this step."""
-    ahead = Pool.at(score, step, position)
-    if kept.shape[1] > 1:  # a single group's are in order
-        ahead = ahead.best(kept.shape[2])
-    if kept[..., 0].all():
-        return ahead
     stuck = ~kept.any(axis=2) & (finished.score[..., 0] == -np.inf)  # (A, G)
     return before.where(stuck, ahead) if stuck.any() else ahead
 
