@@ -210,3 +210,19 @@ def test_torch_stepper_bans_tokens_and_stays_normalised():
     result = stepper.step(stepper.start(2), np.array([1, 1]))
     assert np.isneginf(result.log_probs[:, 7]).all()
     np.testing.assert_allclose(np.exp(result.log_probs).sum(1), 1, rtol=1e-5)
+
+
+def test_a_picture_seen_once_is_not_gone_after_ten_words():
+    """Two pictures, the same words: what told their states apart still does."""
+    torch.manual_seed(0)
+    config = DecoderConfig(attention=AttentionConfig(kind="none"), context=("first",))
+    decoder = Decoder(config, 50, 32).eval()
+    pictures = torch.randn(2, 1, 32) * 0.2  # as large as VGG's mean vectors differ
+    state = decoder.start(ContextSet(pictures, torch.ones(2, 1, dtype=torch.bool)))
+    words = torch.randint(3, 50, (1, 10)).expand(2, -1)
+
+    def apart(state):
+        cells = state.recurrent[1][0]  # (2, H)
+        return (cells[0] - cells[1]).norm()
+
+    assert apart(decoder(words, state).state) > 0.9 * apart(state)

@@ -65,8 +65,7 @@ class Decoder(nn.Module):
         inputs = config.embedding
         if "first" in entries:
             self.enter_first = nn.Linear(context_size, config.embedding)
-            # seen once, it has to leave its mark: with PyTorch's weights, a tenth as large, a
-            # captioner has three quarters of the CIDEr after its first epoch
+            # seen once, it has to leave its mark: PyTorch's own weights are a tenth as large
             nn.init.normal_(self.enter_first.weight, std=0.2)
         if "every" in entries:
             self.enter_every = nn.Linear(context_size, config.embedding)
@@ -91,6 +90,8 @@ class Decoder(nn.Module):
         self.recurrent = Recurrent(
             config.cell, inputs, config.hidden, config.layers, config.dropout
         )
+        if "first" in entries and config.cell == "lstm":
+            self.recurrent.remember(3.0)  # with 1, a third of what it saw is left after ten words
         self.drop = Dropout(config.dropout)
         readout = config.hidden
         if config.output == "deep":

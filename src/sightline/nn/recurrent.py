@@ -57,8 +57,12 @@ class Recurrent(nn.Module):
             else:
                 nn.init.zeros_(parameter)
         if self.kind == "lstm":
-            for layer in range(self.layers):
-                self._weights(layer)[2].data[self.hidden : 2 * self.hidden] = 1.0
+            self.remember(1.0)
+
+    def remember(self, bias: float) -> None:
+        """Let an LSTM's forget gates begin with this bias: a cell keeps σ(bias) of itself a step."""
+        for layer in range(self.layers):
+            self._weights(layer)[2].data[self.hidden : 2 * self.hidden] = bias
 
     def _weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """weight_ih, weight_hh, bias_ih, bias_hh of one layer."""
