@@ -60,7 +60,7 @@ class Recurrent(nn.Module):
             self.remember(1.0)
 
     def remember(self, bias: float) -> None:
-        """Let an LSTM's forget gates begin with this bias: a cell keeps σ(bias) of itself a step."""
+        """Begin an LSTM's forget gates with this bias: a cell keeps σ(bias) of itself a step."""
         for layer in range(self.layers):
             self._weights(layer)[2].data[self.hidden : 2 * self.hidden] = bias
 
