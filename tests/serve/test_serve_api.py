@@ -213,6 +213,17 @@ def test_samples_are_listed_and_given(server):
         assert given.headers["content-type"].startswith("image/")
 
 
+def test_head_is_answered_as_get_without_a_body(server):
+    for path in ("/", "/healthz", "/readyz", "/v1/models", "/samples/dogs.jpg", "/nowhere"):
+        whole, head = server.client.get(path), server.client.head(path)
+        assert (head.status_code, head.content) == (whole.status_code, b"")
+        volatile = ("date", "x-request-id")
+        assert {k: v for k, v in head.headers.items() if k not in volatile} == {
+            k: v for k, v in whole.headers.items() if k not in volatile
+        }
+    assert server.client.head("/v1/describe").status_code == 405
+
+
 def test_every_answer_is_guarded(server):
     for path in ("/", "/v1/models", "/nowhere", "/healthz", "/static/nothing"):
         headers = server.client.get(path).headers

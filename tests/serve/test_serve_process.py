@@ -93,12 +93,12 @@ def ask_until_it_no_longer_listens(url, client, seen):
 
 
 def test_sigterm_under_load_loses_no_accepted_request(shapes, cli_environment):
-    """Clients ask without a pause. What the service has begun to read it answers.
+    """Clients ask without a pause. What has come before the service hangs up it answers.
 
-    No server can answer what is sent on a connection after it has closed it (RFC 9112, 9.5), nor
-    on one that the kernel made and that it never accepted. A client sees the former as an end: had
-    the bytes come before, closing would have reset the connection. So every reset has to be one of
-    the latter, and those are counted.
+    No server can answer what is sent on a connection that it has closed already (RFC 9112, 9.5),
+    nor on one that the kernel made and it never accepted. So clients may see either, but the
+    service has seen nothing of those requests: it has answered all that it has in its log, it has
+    closed no connection with bytes on it, and as many are reset as it has not accepted.
     """
     folder, _, _ = shapes
     with process(cli_environment, "--model", folder / "run") as server:
@@ -123,6 +123,7 @@ def test_sigterm_under_load_loses_no_accepted_request(shapes, cli_environment):
     (ended,) = (line for line in log if line["event"] == "ended")
     never_accepted = sum(one.connections for one in seen) - (ended["connections"] - before)
     assert sum(len(one.reset) for one in seen) == never_accepted
+    assert ended["cut"] == 0
 
 
 def connections_until_now(url):

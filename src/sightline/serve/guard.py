@@ -57,6 +57,9 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        method = scope["method"]
+        if method == "HEAD":  # as GET; the server leaves the body out
+            scope = {**scope, "method": "GET"}
         headers = Headers(scope=scope)
         name = request_id(headers.get("x-request-id"))
         state = scope.setdefault("state", {})
@@ -88,7 +91,7 @@ class Guard:
         except Exception as error:
             self.failed(error, name)
         finally:
-            self._note(scope, status or 500, time.monotonic() - began)
+            self._note(scope, method, status or 500, time.monotonic() - began)
 
     def failed(self, error: Exception, name: str | None = None) -> None:
         """A bug: counted and logged with its traceback; the client is told nothing of it."""
@@ -104,7 +107,7 @@ class Guard:
             given = token.strip()
         return not hmac.compare_digest(given.encode(), self.api_key.encode())
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+    def _note(self, scope: Scope, method: str, status: int, seconds: float) -> None:
         state = scope["state"]
         route = getattr(scope.get("route"), "path", "other")
         self.metrics.requests.add(route, str(status))
@@ -113,7 +116,7 @@ class Guard:
         self.metrics.received.add(by=received)
         fields = {
             "request_id": state["request_id"],
-            "method": scope["method"],
+            "method": method,
             "route": route,
             "status": status,
             "seconds": round(seconds, 4),

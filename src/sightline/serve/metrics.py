@@ -111,6 +111,9 @@ class Metrics:
             "sightline_request_seconds", "From the first byte to the last.", SECONDS, ("route",)
         )
         self.connections = Counter("sightline_connections_total", "Connections accepted.")
+        self.cut = Counter(
+            "sightline_cut_total", "Connections closed at the end as a request came on them."
+        )
         self.received = Counter("sightline_received_bytes_total", "Bytes of request bodies.")
         self.disconnects = Counter(
             "sightline_disconnects_total", "Clients that left before their answer."

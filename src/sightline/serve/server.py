@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import selectors
 import signal
 import socket
 from types import FrameType
@@ -16,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from sightline.errors import UserError
 from sightline.serve.app import Service
 from sightline.serve.logs import logger
-from sightline.serve.metrics import Counter
+from sightline.serve.metrics import Metrics
 
 _QUIET_SECONDS = 2.0  # a client that connected, or was answered, so long ago has no more to ask
 
@@ -30,7 +29,7 @@ class ImpatientProtocol(H11Protocol):
     head_seconds = 10.0
     take_seconds = 20.0
     most_connections = 512
-    accepted: Counter
+    metrics: Metrics
     _heard = 0.0  # when there was last something on this connection, by the loop's clock
     _ending = False  # the server ends
     _timer: asyncio.TimerHandle | None = None
@@ -38,7 +37,7 @@ class ImpatientProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.accepted.add()
+        self.metrics.connections.add()
         self._heard = self.loop.time()
         if len(self.connections) > self.most_connections:
             transport.abort()
@@ -88,12 +87,17 @@ class ImpatientProtocol(H11Protocol):
         else:
             with contextlib.suppress(OSError):  # the client was quicker
                 self.transport.write_eof()  # close() alone waits for the loop's next turn
+            if self._has_unread():
+                self.metrics.cut.add()
             super().shutdown()
 
     def _has_unread(self) -> bool:
-        with selectors.DefaultSelector() as look:
-            look.register(self.transport.get_extra_info("socket"), selectors.EVENT_READ)
-            return bool(look.select(0))
+        with (
+            contextlib.suppress(OSError),
+            self.transport.get_extra_info("socket").dup() as same,
+        ):
+            return bool(same.recv(1, socket.MSG_PEEK))
+        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -140,7 +144,7 @@ class Server(uvicorn.Server):
                 "head_seconds": limits.head_seconds,
                 "take_seconds": limits.take_seconds,
                 "most_connections": limits.connections,
-                "accepted": service.metrics.connections,
+                "metrics": service.metrics,
             },
         )
         super().__init__(
@@ -177,8 +181,8 @@ class Server(uvicorn.Server):
         for listener in sockets or []:
             await self._accept_the_last(listener)
         await super().shutdown(sockets)
-        metrics = self.service.metrics
-        counts = {"connections": metrics.connections.total, "requests": metrics.requests.total}
+        counted = self.service.metrics
+        counts = {name: getattr(counted, name).total for name in ("connections", "requests", "cut")}
         logger.info("ended", extra={"fields": counts})
 
     async def _accept_the_last(self, listener: socket.socket) -> None:
