@@ -29,6 +29,7 @@ EVERYWHERE = ["training.tensorboard=false", "training.patience=0", "training.kee
 SIZES = [
     *("encoder.embedding=192", "encoder.hidden=192", "model.embedding=192", "model.hidden=256"),
     *("model.attention.size=192", "batching.size=2000"),
+    "model.tied=false",  # deep fusion learns the output layer's matrix, which is no embedding then
 ]
 TRANSLATOR = [
     *("source.size=2000", "target.size=2000"),

@@ -39,6 +39,7 @@ SETTINGS = [
     *("source.kind=word", "source.size=12000", "target.kind=word", f"target.size={WORDS}"),
     *("encoder.embedding=128", "encoder.hidden=128", "encoder.dropout=0.2"),
     *("model.embedding=128", "model.hidden=256", "model.attention.size=128", "model.dropout=0.2"),
+    *("model.tied=false", "batching.size=4000"),
     "loss.label_smoothing=0",  # there is none with a sampled softmax
     *("training.steps=1500", "training.evaluate_every=500", "training.patience=0"),
     *("training.optimiser.learning_rate=0.002", "training.schedule.warmup=100"),
