@@ -104,7 +104,7 @@ def parts(model: Any, files: list[Path]) -> float:
         return search.finish(search.beam(model.stepper, each, options))
 
     encoder, whole = mean(model.encoder.encode, pictures), mean(found, vectors)
-    step = best(lambda: model.stepper.step(state, tokens), 50)
+    step = best(lambda: model.stepper.leading(state, tokens, 2 * size), 50)
     rows = {
         "the encoder alone": encoder,
         "reading and preprocessing": mean(model.read, some),

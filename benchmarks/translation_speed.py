@@ -58,8 +58,16 @@ class Counted:
         return self.stepper.start(inputs)
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
-        self.rows, self.looks = self.rows + len(tokens), self.looks + len(tokens) * self.width
+        self._count(tokens)
         return self.stepper.step(state, tokens)
+
+    def leading(self, state: State, tokens: NDArray[np.int64], count: int) -> StepResult:
+        self._count(tokens)
+        ask = getattr(self.stepper, "leading", None)
+        return self.stepper.step(state, tokens) if ask is None else ask(state, tokens, count)
+
+    def _count(self, tokens: NDArray[np.int64]) -> None:
+        self.rows, self.looks = self.rows + len(tokens), self.looks + len(tokens) * self.width
 
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
         return self.stepper.select(state, rows)

@@ -303,7 +303,9 @@ def test_weights_that_would_not_fit_in_pairs_are_made_smaller():
     np.testing.assert_allclose(small * scale, weight, atol=scale.max())
 
 
-@pytest.mark.parametrize("name", ["soft", "gru", "vanilla", "two gru layers", "Show and Tell"])
+@pytest.mark.parametrize(
+    "name", ["soft", "location", "gru", "vanilla", "two gru layers", "Show and Tell"]
+)
 def test_eight_bits_stay_close_and_a_batch_equals_its_singles(name):
     """In sizes whose products are of whole numbers."""
     torch.manual_seed(0)
