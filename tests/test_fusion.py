@@ -212,7 +212,8 @@ def test_the_shipped_recipes_train_on_tiny_data(folder, tmp_path):
     given = [
         f"manifest={tmp_path / 'toy.jsonl'}", f"fusion.translator={folder / 'run'}",
         f"fusion.language_model={tmp_path / 'lm'}", "encoder.embedding=8", "encoder.hidden=8",
-        "model.embedding=8", "model.hidden=10", "model.attention.size=8", "search.beam=2",
+        "model.embedding=8", "model.hidden=10", "model.attention.size=8", "model.tied=false",
+        "search.beam=2",
         f"model.cell={sightline.load(folder / 'run').recipe.model.cell}",
     ]  # fmt: skip
     settings = read_recipe(SHIPPED / "multi30k-en-de-fusion.yaml", [*given, *tiny])
