@@ -16,18 +16,19 @@ from sightline.vocab import BEGIN, END, PAD
 V, D, M, B = 11, 5, 4, 3
 
 CONFIGS = {
-    "xu": DecoderConfig(embedding=6, hidden=7, attention=AttentionConfig(size=5)),
+    "xu": DecoderConfig(embedding=6, hidden=7, attention=AttentionConfig(size=6)),
+    "of an odd size": DecoderConfig(embedding=6, hidden=7, attention=AttentionConfig(size=5)),
     "no gate, cold, plain output": DecoderConfig(
         embedding=6,
         hidden=7,
         gate=False,
         output="plain",
-        attention=AttentionConfig(size=5, temperature=0.5),
+        attention=AttentionConfig(size=4, temperature=0.5),
     ),
     "all ways in": DecoderConfig(
         embedding=6,
         hidden=7,
-        attention=AttentionConfig(size=5),
+        attention=AttentionConfig(size=6),
         context=("state", "first", "every"),
     ),
 }
@@ -83,7 +84,7 @@ def assert_equal(ours, plain):
             torch.testing.assert_close(ours[1][name], gradient, msg=name)
 
 
-TILES = {"all": additive.TILE, "two examples": 2 * M * 5, "one example": 1}
+TILES = {"all": additive.TILE, "two examples": 2 * M * 6, "one example": 1}
 
 
 @pytest.fixture(params=["compiled", *TILES])
@@ -121,13 +122,18 @@ def test_the_loop_is_what_the_decoder_runs(monkeypatch):
 
 
 @pytest.mark.usefixtures("tiles")
+@pytest.mark.parametrize("tiles", ["compiled", "all"], indirect=True)
 @pytest.mark.parametrize("large", ["key", "query"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_keys_and_queries_that_have_no_exponentials(large, dtype, plainly):
     """Beyond what exp(2k) can hold: all keys, or all queries with keys that are small."""
     decoder, *inputs = setting(CONFIGS["xu"], each=2, dtype=dtype)
+    attention = decoder.attention
     with torch.no_grad():
-        getattr(decoder.attention, large).weight.mul_(1e4)
+        if large == "key":
+            attention.key.weight.mul_(1e4)
+        else:
+            attention.key.bias.copy_(torch.linspace(-1000, 1000, 6))  # the query's, in effect
     ours = everything(decoder, *inputs, 2)
     plain = plainly(lambda: everything(decoder, *inputs, 2))
     assert all(bool(torch.isfinite(x).all()) for x in ours[0])
@@ -148,7 +154,7 @@ LENGTHS = {
 @pytest.mark.parametrize("hard", [False, True])
 def test_rows_that_have_ended_take_no_part(lengths, each, hard, plainly):
     """Their loss and gradients are those of rows that are read to the end of the padding."""
-    config = DecoderConfig(embedding=6, hidden=7, attention=AttentionConfig(size=5, hard=hard))
+    config = DecoderConfig(embedding=6, hidden=7, attention=AttentionConfig(size=6, hard=hard))
     decoder, values, mask, tokens = setting(config, each)
     lengths = torch.tensor(lengths[: len(tokens)])[:, None]
     at = torch.arange(tokens.shape[1])
@@ -204,7 +210,7 @@ def test_one_step(plainly):
 @pytest.mark.parametrize("each", [1, 2])
 def test_gradients_of_the_loop_by_finite_differences(each):
     torch.manual_seed(0)
-    rows, width, size = 2 * each, 2, 3
+    rows, width, size = 2 * each, 2, 4
 
     def random(*shape):
         return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
@@ -237,7 +243,7 @@ def test_gradients_of_the_loop_by_finite_differences(each):
 @pytest.mark.parametrize("given", [True, False])
 def test_hard_attention_in_the_loop_equals_stepping(expected, given, plainly):
     """The same positions, chosen or drawn with the same seed; α where it is expected."""
-    config = DecoderConfig(embedding=6, hidden=7, attention=AttentionConfig(size=5, hard=True))
+    config = DecoderConfig(embedding=6, hidden=7, attention=AttentionConfig(size=6, hard=True))
     decoder, *inputs = setting(config, each=2)
     chosen = torch.randint(0, 2, (2 * B, 6)) if given else None  # two places exist everywhere
 
@@ -308,6 +314,7 @@ def test_without_gradients_the_outputs_are_the_same(mode, plainly):
 
 
 @pytest.mark.usefixtures("tiles")
+@pytest.mark.parametrize("tiles", ["compiled", "all"], indirect=True)
 @pytest.mark.parametrize("each", [1, 2])
 def test_in_single_precision_at_real_sizes(each, plainly):
     config = DecoderConfig(embedding=128, hidden=256, attention=AttentionConfig(size=512))
@@ -346,6 +353,32 @@ def test_without_a_compiler_that_works_there_are_tiles(compiler, monkeypatch):
     finally:
         additive_compiled.compiled.cache_clear()
     assert isinstance(found, additive.Scorer)
+
+
+@pytest.mark.usefixtures("tiles")
+@pytest.mark.parametrize("tiles", ["compiled", "all"], indirect=True)
+def test_what_is_not_a_number_is_not_hidden():
+    queries = torch.zeros(2, 4)
+    queries[1, 3] = torch.nan
+    scorer = additive_compiled.scorer(torch.randn(2, 3, 4), torch.randn(4), each=1, many=True)
+    assert scorer(queries).isnan().tolist() == [[False] * 3, [True] * 3]
+
+
+def test_any_number_of_threads_gives_the_same_to_the_last_bit():
+    torch.manual_seed(0)
+    keys, score, queries = torch.randn(5, 40, 64), torch.randn(64), torch.randn(15, 64)
+    d_scores, live = torch.randn(9, 40), torch.tensor([0, 1, 2, 3, 6, 7, 11, 12, 14])
+    found = []
+    before = torch.get_num_threads()
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        scorer = additive_compiled.scorer(keys, score, each=3, many=True)
+        backward = scorer.backward()
+        given = backward(queries[live], d_scores, live)
+        found.append((scorer(queries), given, *backward.finish()))
+    torch.set_num_threads(before)
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], rtol=0, atol=0)
 
 
 # ---------------------------------------------------------------------------- the scores alone

@@ -20,20 +20,6 @@ TILE = 131_072
 # or vanishes in float32, beyond 43, tanh has long been 1 or -1.
 LARGEST = 30.0
 
-
-def room(keys: Tensor) -> int:
-    """How many examples have room in a tile."""
-    return max(1, TILE * torch.get_num_threads() // (keys.shape[1] * keys.shape[2]))
-
-
-def exponentials(keys: Tensor) -> Tensor:
-    """exp(2k), tile by tile."""
-    out, some = torch.empty_like(keys), room(keys)
-    for key, place in zip(keys.split(some), out.split(some), strict=True):
-        torch.mul(key, 2, out=place).exp_()
-    return out
-
-
 # for each tile: parts of what examples have, and for each of its rows parts of what rows have
 Work = list[tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]]
 
@@ -49,9 +35,9 @@ class Scorer:
     def __init__(self, keys: Tensor, score: Tensor, each: int, by_exp: bool) -> None:
         groups, positions, size = keys.shape
         self.score = score  # (A,): v
-        self.room = room(keys)
+        self.room = max(1, TILE * torch.get_num_threads() // (positions * size))  # examples
         self.by_exp = by_exp
-        self.keys = exponentials(keys) if by_exp else keys  # (B, M, A)
+        self.keys = (2 * keys).exp_() if by_exp else keys  # (B, M, A)
         self.asked = keys.new_zeros(each, groups, 1, size)  # q, or exp(2q)
         self.scores = keys.new_empty(each, groups, positions)
         self.one = keys.new_ones(())
