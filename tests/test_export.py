@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sightline
-from sightline.errors import CheckpointError, UserError
+from sightline.errors import CheckpointError, DataError, UserError
 from sightline.export import Check, export
 from sightline.export_check import Comparison
 from sightline.exported import EXPORT, FORMAT, read_export
@@ -66,6 +66,19 @@ def test_an_exported_captioner_describes_as_the_model(captioner):
         assert mine.layout == its.layout
     assert ours.describe(seen[3]).text == found[3].text
     assert ours.visible_box(seen[0]) == model.visible_box(seen[0])
+
+
+def test_descriptions_made_side_by_side_come_in_order(captioner, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    ours = sightline.load(captioner / "export")
+    seen = list(pictures(23))
+    wanted = [ours.describe(picture) for picture in seen]
+    assert len({description.text for description in wanted}) > 1
+    for mine, its in zip(ours.describe(seen), wanted, strict=True):
+        assert mine.text == its.text
+        np.testing.assert_allclose(mine.log_probs, its.log_probs, atol=1e-5)
+    with pytest.raises(DataError, match="missing"):
+        ours.describe([*seen, "missing.jpg", *seen])
 
 
 def test_an_exported_translator_translates_and_aligns_as_the_model(tmp_path):

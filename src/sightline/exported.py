@@ -61,7 +61,7 @@ def session_options(
     options = onnxruntime.SessionOptions()
     # As many as OpenMP would use, which is how a program is told to leave room for others. A
     # number of its own choice would also tie onnxruntime's threads to cores that may be busy.
-    options.intra_op_num_threads = threads or _threads()
+    options.intra_op_num_threads = threads or processors()
     options.inter_op_num_threads = 1
     # A thread that spins while it waits takes the time of whoever shares its core.
     options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
@@ -72,7 +72,8 @@ def session_options(
     return options
 
 
-def _threads() -> int:
+def processors() -> int:
+    """How many may be used."""
     given = os.environ.get("OMP_NUM_THREADS", "")
     return int(given) if given.isdigit() and int(given) else os.cpu_count() or 1
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.errors import CheckpointError, DataError
-from sightline.exported import AGAIN, ENCODER, LEADING, START, STEP, Export
+from sightline.exported import AGAIN, ENCODER, LEADING, START, STEP, Export, processors
 from sightline.media.image import ImageSpec
-from sightline.steppers import SearchError, State, Steered, StepResult
+from sightline.steppers import SearchError, State, Steered, Stepper, StepResult
 from sightline.vocab import BEGIN, END, PAD
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 Floats = NDArray[np.float32]
 NOTHING = np.float32(-1e30)  # the bias of a position that does not exist
 PICTURES = 2  # encoded at a time: more take memory and are no quicker
@@ -163,6 +166,22 @@ def _bias(mask: Floats, steered: Steered | None) -> Floats:
         shapes = f"{steered.bias.shape} for context sets of {mask.shape}"
         raise SearchError(f"a bias of shape {shapes}; give one number for each position")
     return bias + np.asarray(steered.bias, np.float32)
+
+
+def workers(stepper: Stepper) -> int:
+    """How many searches to run side by side: steps are too small to be shared by processors."""
+    return processors() if isinstance(stepper, OnnxStepper) else 1  # PyTorch has its own ways
+
+
+def side_by_side(
+    work: Callable[[Item], Result], items: Sequence[Item], count: int
+) -> Iterator[Result]:
+    """work(item) of each in order, `count` at a time."""
+    if min(count, len(items)) < 2:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(count) as pool:
+        yield from pool.map(work, items)
 
 
 class OnnxPictureEncoder:

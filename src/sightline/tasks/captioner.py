@@ -17,6 +17,7 @@ from sightline.data.manifest import Example, normalise_caption
 from sightline.data.progress import counted
 from sightline.errors import UserError
 from sightline.media.image import ImageSource, ImageSpec, preprocess, read_image, visible_box
+from sightline.onnx_stepper import side_by_side, workers
 from sightline.search import Snapshot
 from sightline.steppers import Prefixed, Steered, Stepper
 from sightline.tasks.focus import Box, focus_bias
@@ -95,14 +96,25 @@ class Captioner:
         """
         many = isinstance(pictures, Sequence) and not isinstance(pictures, str | bytes)
         sources: Sequence[Any] = pictures if many else [pictures]  # type: ignore[assignment]
-        found: list[Description] = []
-        for some in _batches(sources):
-            read = [self.read(source) for source in some]
-            steps = self.search(
-                read, beam=beam, n_best=n_best, prefix=prefix, focus=[focus] * len(read)
-            )
-            found += self.descriptions(search.finish(steps))
+        options = {"beam": beam, "n_best": n_best, "prefix": prefix}
+        found = [each for some in self._several(sources, focus, **options) for each in some]
         return found if many else found[0]
+
+    def _several(
+        self, sources: Sequence[Any], focus: Box | None = None, **options: Any
+    ) -> Iterator[list[Description]]:
+        """The descriptions of pictures, some at a time."""
+
+        def described(some: Sequence[Any]) -> list[Description]:
+            read = [self.read(source) for source in some]
+            steps = self.search(read, focus=[focus] * len(read), **options)
+            return self.descriptions(search.finish(steps))
+
+        return side_by_side(described, self._parts(sources), workers(self.stepper))
+
+    def _parts(self, sources: Sequence[Any]) -> list[Sequence[Any]]:
+        """Such that no more than SEARCH_BATCH are searched at once."""
+        return list(_batches(sources, max(1, SEARCH_BATCH // workers(self.stepper))))
 
     def stream(
         self,
@@ -194,8 +206,8 @@ class Captioner:
     ) -> list[Description]:
         """Descriptions of a manifest's pictures."""
         files = [example.media for example in examples if example.media is not None]
-        batches = counted(_batches(files), -(-len(files) // SEARCH_BATCH), "describing")
-        return [found for some in batches for found in self.describe(some, beam=beam)]
+        several = counted(self._several(files, beam=beam), len(self._parts(files)), "describing")
+        return [found for some in several for found in some]
 
     def visible_box(self, picture: NDArray[np.uint8]) -> tuple[float, float, float, float]:
         """The part of a picture (H, W, 3) that the encoder sees, for figures."""
@@ -245,6 +257,6 @@ def _pixels(picture: Picture) -> NDArray[np.uint8]:
     return picture if isinstance(picture, np.ndarray) else read_image(picture)
 
 
-def _batches(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for at in range(0, len(items), SEARCH_BATCH):
-        yield items[at : at + SEARCH_BATCH]
+def _batches(items: Sequence[Any], size: int = SEARCH_BATCH) -> Iterator[Sequence[Any]]:
+    for at in range(0, len(items), size):
+        yield items[at : at + size]
