@@ -140,7 +140,8 @@ def test_soft_and_hard_attention_stand_side_by_side(page, captioner, models):
     upload(page, TWO)
     with page.expect_response("**/v1/describe"):
         page.check("#compare")
-    page.wait_for_selector(".look:nth-child(2)[aria-busy=false] .caption .word")
+    for number in (1, 2):
+        page.wait_for_selector(f".look:nth-child({number})[aria-busy=false] .caption .word")
     both = {"shapes": captioner, "shapes-hard": sightline.load(models["shapes-hard"])}
     for look, (name, model) in enumerate(both.items()):
         found = model.describe(TWO, beam=BEAM, n_best=BEAM)

@@ -15,22 +15,23 @@ from sightline.serve.limits import Limits
 from sightline.serve.models import Models
 from sightline.serve.server import Server, bind
 
+PATIENCE = 240  # seconds after which a machine is not busy, but something is wrong
 QUICK = {"drain_seconds": 0}  # what tests have no time for
-PATIENCE = 120  # seconds after which a machine is not busy, but something is wrong
+PATIENT = {"time_limit": PATIENCE, **QUICK}  # where it is not time that is tested
 
 
 @contextmanager
 def running(models, limits=None, api_key=None):
     """The service on a free port; `.url`, `.client` and `.service` of it."""
     listener = bind("127.0.0.1", 0)
-    server = Server(Service(models, limits or Limits(**QUICK), api_key))
+    server = Server(Service(models, limits or Limits(**PATIENT), api_key))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     server.port = listener.getsockname()[1]
     server.url = f"http://127.0.0.1:{server.port}"
     try:
         wait_for(lambda: server.started)
-        with httpx.Client(base_url=server.url, timeout=60) as server.client:
+        with httpx.Client(base_url=server.url, timeout=PATIENCE) as server.client:
             yield server
     finally:
         server.should_exit = True

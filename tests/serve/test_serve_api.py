@@ -10,7 +10,7 @@ import sys
 import httpx
 import numpy as np
 import pytest
-from live_server import held, in_threads, picture_bytes, post, running, wait_for
+from live_server import PATIENCE, held, in_threads, picture_bytes, post, running, wait_for
 
 from sightline.errors import UserError
 from sightline.serve.logs import JsonLines
@@ -117,7 +117,7 @@ def test_concurrent_requests_of_all_kinds_equal_those_made_alone(server, models)
     colours = ["red", "green", "blue"]
 
     def ask(number):
-        with httpx.Client(base_url=server.url, timeout=60) as client:
+        with httpx.Client(base_url=server.url, timeout=PATIENCE) as client:
             return post(
                 client, picture_bytes(colours[number % 3], seed=number), **kinds[number % 4]
             )

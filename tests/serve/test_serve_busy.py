@@ -6,18 +6,27 @@ import time
 
 import httpx
 import pytest
-from live_server import PATIENCE, QUICK, code, held, in_threads, post, running, sent, wait_for
+from live_server import (
+    PATIENCE,
+    PATIENT,
+    QUICK,
+    code,
+    held,
+    in_threads,
+    post,
+    running,
+    sent,
+    wait_for,
+)
 
 from sightline.serve.limits import Limits
-
-PATIENT = {"time_limit": 240, **QUICK}  # where it is not time that is tested
 
 
 def ask(server):
     """A request from a client of its own."""
 
     def once(_):
-        with httpx.Client(base_url=server.url, timeout=60) as client:
+        with httpx.Client(base_url=server.url, timeout=PATIENCE) as client:
             return post(client)
 
     return once
@@ -59,7 +68,7 @@ def test_those_that_wait_are_answered_together_and_others_not():
         wait_for(lambda: model.batches == [1])
 
         def other(number):
-            with httpx.Client(base_url=server.url, timeout=60) as client:
+            with httpx.Client(base_url=server.url, timeout=PATIENCE) as client:
                 return post(client, beam=3 if number == 3 else 2).json()["text"]
 
         later = threading.Thread(target=lambda: texts.extend(in_threads(6, other)))

@@ -5,10 +5,9 @@ import select
 import socket
 
 import pytest
-from live_server import PATIENCE, QUICK, held, request_bytes, running, sent, wait_for
+from live_server import PATIENCE, held, request_bytes, running, sent, wait_for
 
 import sightline.serve.server as serving
-from sightline.serve.limits import Limits
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -120,7 +119,7 @@ def test_a_connection_that_nobody_has_accepted_is_answered(patience):
 def test_a_stream_that_has_begun_is_finished(patience):
     patience(3600)
     model, models = held()
-    with running(models, Limits(time_limit=240, **QUICK)) as server:
+    with running(models) as server:
         (client,) = sent(server, 1, stream="true")
         with client, client.makefile("rb") as answer:
             assert answer.readline() == b"HTTP/1.1 200 OK\r\n"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from live_server import (
     PATIENCE,
-    QUICK,
+    PATIENT,
     code,
     in_threads,
     mutated,
@@ -49,7 +49,7 @@ def test_two_thousand_mutated_pictures(server):
 @pytest.fixture
 def brisk_server(models):
     """It waits only a second for what never comes, so that its clients can wait for it."""
-    with running(models, Limits(head_seconds=1, upload_seconds=1, **QUICK)) as server:
+    with running(models, Limits(head_seconds=1, upload_seconds=1, **PATIENT)) as server:
         yield server
 
 
