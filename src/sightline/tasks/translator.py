@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sightline import search
 from sightline.errors import DataError, UserError
+from sightline.onnx_stepper import side_by_side, workers
 from sightline.steppers import Ensemble, Fusion, Stepper, posterior_of
 from sightline.tasks.alignments import Lexicon, WordAlignment, word_alignment
 from sightline.tasks.parts import joined, similar
@@ -148,10 +149,16 @@ class Translator:
     ) -> list[list[Description]]:
         """The n best of each, searched beside others of about their length."""
         found: list[list[Description]] = [[] for _ in sources]
-        for reach, rows in similar([len(tokens) for tokens in sources]):
+        batches = similar([len(tokens) for tokens in sources])
+
+        def searched(batch: tuple[int, list[int]]) -> list[list[Hypothesis]]:
+            reach, rows = batch
             options = self._options(reach, beam, n_best)
-            chosen = [sources[row] for row in rows]
-            for row, hypotheses in zip(rows, self._beam(chosen, options, shortlist), strict=True):
+            return self._beam([sources[row] for row in rows], options, shortlist)
+
+        every = side_by_side(searched, batches, workers(self.stepper))
+        for (_, rows), several in zip(batches, every, strict=True):
+            for row, hypotheses in zip(rows, several, strict=True):
                 found[row] = [self._description(h, sources[row]) for h in hypotheses]
         return found
 
