@@ -47,6 +47,7 @@ def folder(tmp_path_factory):
     ]
     references = {"images": [{"id": i} for i in range(3)], "annotations": annotations}
     (here / "references.json").write_text(json.dumps(references))
+    (here / "captions.en").write_text("Two men talk.\n\nA boy in a red shirt jumps.\n")
     (here / "photos").mkdir()
     for photo in samples()[:2]:
         shutil.copy(photo.path, here / "photos" / photo.name)
@@ -74,6 +75,8 @@ def test_commands_run(folder, command):
     assert run.returncode == 0, run.stderr
     if words[0] == "describe" and "--json" in words:
         assert all(json.loads(line)["text"] for line in run.stdout.splitlines())
+    elif words[0] == "translate":
+        assert "Hund" in run.stdout or "Männer" in run.stdout
     elif "--json" in words:
         assert set(json.loads(run.stdout)) >= {"corpus", "signatures", "intervals"}
 

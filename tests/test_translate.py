@@ -483,7 +483,7 @@ def test_bad_input_to_translate_is_named(folder, tmp_path):
     assert "standard input:2: not UTF-8: byte 4" in str(piped.exception)
     assert len(piped.stdout.splitlines()) == 1  # the line before it was answered
     none = call(translate_command, "a text")
-    assert "name a translation model" in str(none.exception)
+    assert "name a model: --model en-de" in str(none.exception)
     other = call(translate_command, "a text", "-m", folder / "absent")
     assert "no model at" in str(other.exception)
 

@@ -80,7 +80,7 @@ def load_translators(models: list[str], lm: str | None, lm_weight: float) -> Tra
     from sightline.tasks import load_for
 
     if not models:
-        raise UserError("name a translation model: --model RUN (repeat it for an ensemble)")
+        raise UserError("name a model: --model en-de, or a run; repeat it for an ensemble")
     first, *others = (load_for(name, "translate") for name in models)
     translator: Translator = first.together(*others) if others else first
     if lm is not None:

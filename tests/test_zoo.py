@@ -1,0 +1,33 @@
+"""The models that ship: each loads, has its card, and does what the card says."""
+
+import pytest
+
+import sightline
+from sightline import zoo
+
+MEGABYTES = {"default": 40, "shakespeare": 40, "en-de": 25}
+
+
+def test_these_models_ship():
+    assert zoo.names() == sorted(MEGABYTES)
+
+
+@pytest.mark.parametrize("name", sorted(MEGABYTES))
+def test_a_model_is_small_and_has_a_card(name):
+    folder = zoo.FOLDER / name
+    assert sum(path.stat().st_size for path in folder.iterdir()) < MEGABYTES[name] * 1e6
+    card = (folder / "card.md").read_text(encoding="utf-8")
+    assert card.startswith(f"# {name}\n")
+    for part in ("**Data:**", "**Score:**", "**Trained:**", "**Limits:**", "**Terms:**"):
+        assert part in card
+
+
+def test_the_translator_knows_its_words_and_where_they_came_from():
+    model = sightline.load("en-de")
+    found = model.translate("A brown dog runs on the beach.")
+    assert "Hund" in found.text
+    assert "Strand" in found.text
+    alignment = model.alignment(found)
+    links = {alignment.target[t]: alignment.source[s] for s, t, _ in alignment.links()}
+    assert links["Hund"] == "dog"
+    assert links["Strand."] == "beach."
