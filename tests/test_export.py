@@ -240,6 +240,12 @@ def test_a_newer_format_is_refused(broken):
     refused(folder, "newer Sightline", "upgrade")
 
 
+def test_an_older_format_is_refused(broken):
+    folder, _ = broken
+    about(folder, format=FORMAT - 1)
+    refused(folder, "older Sightline", "make it anew")
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": "1", "files": {}}'])
 def test_a_damaged_list_of_files_is_refused(broken, content):
     folder, _ = broken

@@ -20,10 +20,10 @@ from typing import Any
 
 from sightline.errors import CheckpointError
 
-FORMAT = 2  # raised when an older Sightline could not read what a newer one writes
+FORMAT = 2  # raised when what is written changes; only this one is read
 EXPORT = "export.json"
 ENCODER, START, STEP = "encoder.onnx", "start.onnx", "step.onnx"
-LEADING = "leading_log_probs", "leading_tokens"  # outputs of a step, since format 2
+LEADING = "leading_log_probs", "leading_tokens"  # outputs of a step: a beam search's
 AGAIN = "make it anew with `sightline export`, or copy it again"
 
 
@@ -107,8 +107,13 @@ def _about(folder: Path) -> dict[str, Any]:
             raise ValueError(f"format {version!r}")
         if version > FORMAT:
             raise CheckpointError(
-                f"{folder} was exported by a newer Sightline (format {version}, this one reads up "
-                f"to {FORMAT}); upgrade with `pip install -U sightline`"
+                f"{folder} was exported by a newer Sightline (format {version}, this one reads "
+                f"{FORMAT}); upgrade with `pip install -U sightline`"
+            )
+        if version < FORMAT:
+            raise CheckpointError(
+                f"{folder} was exported by an older Sightline (format {version}, this one reads "
+                f"{FORMAT}); make it anew with `sightline export`"
             )
         files = dict(about["files"].items())
     except FileNotFoundError:

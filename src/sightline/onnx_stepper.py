@@ -53,7 +53,6 @@ class OnnxStepper:
         self._read = export.session(ENCODER) if reads else None
         self._wanted = {each.name: each.shape for each in self._step.get_inputs()}
         self._made = [each.name for each in self._step.get_outputs()]
-        self._leads = set(LEADING) <= set(self._made)  # format 1 does not
         self._all = [name for name in self._made if name not in LEADING]
         self._some = [name for name in self._made if name != "log_probs"]
         self._check_fit(export)
@@ -68,11 +67,13 @@ class OnnxStepper:
             given |= {each.name for each in self._start.get_outputs()}
         else:
             given |= {name.removeprefix("next_") for name in self._made}
-        misfits = sorted(set(self._wanted) - given)
-        if misfits or "forbidden" not in self._wanted or "log_probs" not in self._made:
+        misfits = set(self._wanted) - given
+        misfits |= {"forbidden", "count"} - set(self._wanted)
+        misfits |= {"log_probs", *LEADING} - set(self._made)
+        if misfits:
             raise CheckpointError(
                 f"the graphs in {export.folder} do not fit together "
-                f"({', '.join(misfits) or STEP}); {AGAIN}"
+                f"({', '.join(sorted(misfits))}); {AGAIN}"
             )
 
     def writing(self, begin: int, end: int | None, banned: Sequence[int]) -> OnnxStepper:
@@ -121,8 +122,6 @@ class OnnxStepper:
         return StepResult(found["log_probs"], found.get("weights"), state)
 
     def leading(self, state: State, tokens: NDArray[np.int64], count: int) -> StepResult:
-        if not self._leads:
-            return self.step(state, tokens)
         found, state = self._run(state, tokens, self._some, count)
         log_probs, best = (found[name] for name in LEADING)
         return StepResult(log_probs, found.get("weights"), state, best)
@@ -132,9 +131,8 @@ class OnnxStepper:
     ) -> tuple[dict[str, Any], OnnxState]:
         """These outputs of one step, and the state after it."""
         assert isinstance(state, OnnxState)
-        given = {"tokens": tokens, "forbidden": self._forbidden, **state.rows, **state.examples}
-        if self._leads:
-            given["count"] = np.array([count])
+        given = {"tokens": tokens, "forbidden": self._forbidden, "count": np.array([count])}
+        given |= state.rows | state.examples
         found = dict(zip(names, self._step.run(names, given), strict=True))
         rows = {name: found.get(f"next_{name}", before) for name, before in state.rows.items()}
         return found, OnnxState(rows, state.examples)
