@@ -146,6 +146,7 @@ def settings(captioner: str, files: list[Path]) -> None:
 CHOICES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "one thread": {"threads": 1},
+    "all threads for a step, too": {"threads": THREADS},
     "threads that spin": {"spinning": True},
     "no memory arena": {"arena": False},
 }
@@ -155,7 +156,7 @@ CHOICES: dict[str, dict[str, Any]] = {
 def chosen(**choice: Any) -> Iterator[None]:
     """For a while, other session options."""
     usual = exported.session_options
-    exported.session_options = partial(usual, **choice)
+    exported.session_options = lambda threads=None: usual(**{"threads": threads, **choice})
     try:
         yield
     finally:

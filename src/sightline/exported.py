@@ -35,13 +35,13 @@ class Export:
     about: dict[str, Any]
     graphs: dict[str, bytes]
 
-    def session(self, name: str) -> Any:
-        """An onnxruntime session over one of the graphs."""
+    def session(self, name: str, threads: int | None = None) -> Any:
+        """An onnxruntime session over one of the graphs; None: a thread for each processor."""
         import onnxruntime
 
         try:
             return onnxruntime.InferenceSession(
-                self.graphs[name], session_options(), providers=["CPUExecutionProvider"]
+                self.graphs[name], session_options(threads), providers=["CPUExecutionProvider"]
             )
         except KeyError:
             raise CheckpointError(f"{self.folder} has no {name}; {AGAIN}") from None

@@ -47,7 +47,7 @@ class OnnxStepper:
     ) -> None:
         self.begin = begin
         self.end = end
-        self._step = export.session(STEP)
+        self._step = export.session(STEP, threads=1)  # too little work to be shared
         self._start = export.session(START) if START in export.graphs else None
         reads = ENCODER in export.graphs and export.about["task"] != "caption"
         self._read = export.session(ENCODER) if reads else None
@@ -167,7 +167,7 @@ def _bias(mask: Floats, steered: Steered | None) -> Floats:
 
 
 def workers(stepper: Stepper) -> int:
-    """How many searches to run side by side: steps are too small to be shared by processors."""
+    """How many searches to run side by side: a step has one thread."""
     return processors() if isinstance(stepper, OnnxStepper) else 1  # PyTorch has its own ways
 
 
