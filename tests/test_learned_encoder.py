@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="the train extra is not installed")
 
 import sightline  # noqa: E402
 from sightline.config import BatchingConfig  # noqa: E402
-from sightline.errors import ConfigError  # noqa: E402
+from sightline.errors import CheckpointError, ConfigError  # noqa: E402
 from sightline.media.image import ImageSpec, preprocess  # noqa: E402
 from sightline.nn.image_encoders import build_encoder  # noqa: E402
 from sightline.tasks.caption import CaptionTask  # noqa: E402
@@ -124,6 +124,22 @@ def test_it_learns_on_from_a_frozen_model_and_loads_whole(shapes, tmp_path, lear
     from_task = task._described(_trained(task, tmp_path / "run"), [task.dev[0]])[0]
     assert (name, trained.text) == (name, from_task.text)
     np.testing.assert_allclose(trained.attention, from_task.attention, atol=2e-3)
+
+    taught = replace(
+        recipe,
+        encoder=replace(recipe.encoder, learning="frozen", weights=str(tmp_path / "run")),
+        features=str(tmp_path / "features"),
+        training=replace(training, initial=str(tmp_path / "run"), steps=1, evaluate_every=1),
+    )
+    with pytest.raises(ConfigError, match=r"encoder that learnt.*add encoder\.weights="):
+        CaptionTask(replace(taught, encoder=replace(taught.encoder, weights="default")))
+    frozen = CaptionTask(taught)  # reads what the encoder that learnt sees, and goes on from there
+    seen = frozen.pictures.read([name]).astype(np.float32)
+    np.testing.assert_allclose(seen, model.encoder.encode(pixels), atol=0.02, rtol=0.01)
+    train(frozen, tmp_path / "on", console=Console(quiet=True))
+    assert sightline.load(tmp_path / "on").describe(task.dev[0].media).text
+    with pytest.raises(CheckpointError, match="did not learn"):
+        build_encoder("efficientnet_lite2", weights=tmp_path / "on")
 
 
 def _trained(task, run):

@@ -80,7 +80,8 @@ class ImageEncoderConfig:
     """A convolutional network that reads pictures (`nn/image_encoders.py`)."""
 
     name: str = "efficientnet_lite2"
-    weights: str = "default"  # a file, package:NAME, hub:NAME; default is the published ones
+    # A file, package:NAME, hub:NAME, a run whose encoder learnt; default is the published ones
+    weights: str = "default"
     stride: int | None = None  # 16 or 32: which map; None is the network's own
     size: Positive | None = None  # pixels
     mode: Literal["crop", "squeeze"] | None = None

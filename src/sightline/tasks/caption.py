@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline import zoo
 from sightline.config import (
     BatchingConfig,
     Count,
@@ -25,7 +26,7 @@ from sightline.config import (
 )
 from sightline.data import batching
 from sightline.data.manifest import Example, normalise_caption, read_manifest
-from sightline.errors import DataError
+from sightline.errors import ConfigError, DataError
 from sightline.media.image import preprocess, read_image
 from sightline.tasks.captioner import SEARCH_BATCH, Captioner
 from sightline.types import Description, Layout
@@ -104,6 +105,7 @@ class CaptionTask:
 
     def __init__(self, recipe: CaptionRecipe) -> None:
         self.recipe = recipe
+        _check_encoder(recipe)
         examples = read_manifest(recipe.manifest, medium="image")
         self.train = [example for example in examples if example.split == "train"]
         self.dev = [example for example in examples if example.split == "dev"]
@@ -306,6 +308,21 @@ def open_pictures(
     if recipe.encoder.learning in ("frozen", "upper"):
         return CachedPictures(recipe, files, mirrored)
     return PicturesFromFiles(recipe, files)
+
+
+def _check_encoder(recipe: CaptionRecipe) -> None:
+    """A frozen encoder does not come with `training.initial`: one that learnt has to be named."""
+    from sightline.tasks import read_recipe
+
+    initial, encoder = recipe.training.initial, recipe.encoder
+    if initial is None or encoder.learning != "frozen" or Path(encoder.weights).is_dir():
+        return
+    before = read_recipe(zoo.find(initial) / "config.yaml")
+    if isinstance(before, CaptionRecipe) and before.encoder.learning != "frozen":
+        raise ConfigError(
+            f"training.initial={initial} has an encoder that learnt, and a frozen one is not taken "
+            f"from there; add encoder.weights={initial}, or an encoder.learning"
+        )
 
 
 def build_picture_encoder(recipe: CaptionRecipe, published: bool = True) -> ImageEncoder:

@@ -151,16 +151,20 @@ def load_training(folder: Path) -> dict[str, Any]:
     return training
 
 
-def load_weights(model: nn.Module, folder: Path, may_lack: tuple[str, ...] = ()) -> None:
+def load_weights(model: nn.Module, folder: Path, optional: tuple[str, ...] = ()) -> None:
     """Fill the model; a missing, unexpected or misshapen tensor is an error that names it.
 
-    Tensors whose names begin with one of `may_lack` keep their values where the file has none.
+    Tensors whose names begin with one of `optional` keep their values where the file has none,
+    and are left out where the model has none of the kind.
     """
     if (folder / TRAINING).exists():
         load_training(folder)  # refuses a newer format
     tensors = load_tensors(folder / WEIGHTS)
     wanted = model.state_dict()
-    lacked = [name for name in wanted if name not in tensors and name.startswith(may_lack)]
+    for kind in optional:
+        if not any(name.startswith(kind) for name in wanted):
+            tensors = {n: tensor for n, tensor in tensors.items() if not n.startswith(kind)}
+    lacked = [name for name in wanted if name not in tensors and name.startswith(optional)]
     tensors |= {name: wanted[name] for name in lacked}
     problems = [f"{name} is missing" for name in wanted if name not in tensors]
     problems += [f"{name} is not in this model" for name in tensors if name not in wanted]

@@ -112,10 +112,10 @@ class Trainer:
         self.device = pick_device(self.config.device)
         self.model: EncoderDecoder = task.build_model().to(self.device)
         if self.config.initial is not None:
-            # a picture encoder that begins to learn now keeps its published weights, and hard
-            # attention that goes on from soft has no baseline yet
+            # a picture encoder that begins to learn now keeps its published weights, one that
+            # learns no more is outside the model, and hard attention has a baseline, soft none
             source = zoo.find(self.config.initial)
-            files.load_weights(self.model, source, may_lack=("encoder.", "hard."))
+            files.load_weights(self.model, source, optional=("encoder.", "hard."))
         self.optimiser = build_optimiser(self.config.optimiser, self.model)
         self.average = Average(self.model, self.config.ema)
         self.progress = Progress()
