@@ -28,6 +28,15 @@ def test_the_mean_of_models_has_all_else_from_the_last(tmp_path):
     assert (tmp_path / "mean" / "config.yaml").read_text() == "seed: 2\n"
 
 
+def test_what_all_share_stays_bit_for_bit(tmp_path):
+    several = [model(tmp_path / str(number), seed=1) for number in range(3)]
+    for folder in several:
+        save_file({"weights": np.float32([[-0.0, 0.1]])}, folder / "weights.safetensors")
+    average_models(several, tmp_path / "mean")
+    mean = load_file(tmp_path / "mean" / "weights.safetensors")["weights"]
+    assert mean.tobytes() == np.float32([[-0.0, 0.1]]).tobytes()
+
+
 @pytest.mark.parametrize("other", [{"vocab": "[]"}, {"size": 4}])
 def test_models_that_do_not_fit_together_are_refused(tmp_path, other):
     several = [model(tmp_path / "a", 0), model(tmp_path / "b", 1, **other)]

@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -41,8 +40,9 @@ def average_models(folders: Sequence[Path], out: Path | str) -> list[Path]:
         }:
             raise CheckpointError(f"{folder} is of another model than {found[0]}")
         for name, tensor in tensors.items():
-            # in double precision: sums of many checkpoints lose nothing
-            total[name] = total.get(name, torch.zeros((), dtype=torch.float64)) + tensor.double()
+            # in double precision, begun with the first: what all share stays as it is, bit for bit
+            more = tensor.double()
+            total[name] = total[name] + more if name in total else more
     kinds = {name: tensor.dtype for name, tensor in load_tensors(found[-1] / WEIGHTS).items()}
     mean = {name: (sums / len(found)).to(kinds[name]) for name, sums in total.items()}
     partial = out.with_name(f".partial-{out.name}")
