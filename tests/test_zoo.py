@@ -5,7 +5,7 @@ import pytest
 import sightline
 from sightline import zoo
 
-MEGABYTES = {"default": 40, "shakespeare": 40, "en-de": 25}
+MEGABYTES = {"default": 40, "shakespeare": 40, "en-de": 25, "en-fr": 25}
 
 
 def test_these_models_ship():
@@ -22,12 +22,13 @@ def test_a_model_is_small_and_has_a_card(name):
         assert part in card
 
 
-def test_the_translator_knows_its_words_and_where_they_came_from():
-    model = sightline.load("en-de")
+@pytest.mark.parametrize(
+    ("name", "dog", "beach"), [("en-de", "Hund", "Strand"), ("en-fr", "chien", "plage")]
+)
+def test_a_translator_knows_its_words_and_where_they_came_from(name, dog, beach):
+    model = sightline.load(name)
     found = model.translate("A brown dog runs on the beach.")
-    assert "Hund" in found.text
-    assert "Strand" in found.text
     alignment = model.alignment(found)
     links = {alignment.target[t]: alignment.source[s] for s, t, _ in alignment.links()}
-    assert links["Hund"] == "dog"
-    assert links["Strand."] == "beach."
+    assert links[dog] == "dog"
+    assert links[f"{beach}."] == "beach."

@@ -183,7 +183,9 @@ def main():
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
-        take(STATES, {name: name for name in ("default", "en-de")}, browser, folder / "log")
+        take(
+            STATES, {name: name for name in ("default", "en-de", "en-fr")}, browser, folder / "log"
+        )
         models = dict(model.split("=", 1) for model in given.models)
         if models:
             take((comparison,), models, browser, folder / "log")
