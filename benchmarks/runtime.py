@@ -1,6 +1,7 @@
 """The light runtime: describing, translating and writing with exported models, beside the encoder.
 
 python -m benchmarks.runtime [--captioner default] [--translator RUN] [--torch RUN] [--pictures N]
+    [--watched N]
 
 Every row says what it is a ratio of. Compare ratios only within one run: they are taken on the
 same machine within minutes. A translator and a torch run are measured only where they are named.
@@ -53,6 +54,7 @@ def _options() -> Any:
     parser.add_argument("--translator", default="")
     parser.add_argument("--torch", default="", help="the run that the captioner was exported from")
     parser.add_argument("--pictures", type=int, default=64)
+    parser.add_argument("--watched", type=int, default=300, help="photos, for the memory held")
     known, _ = parser.parse_known_args()
     return known
 
@@ -70,7 +72,7 @@ def captioning(options: Any) -> None:
         if options.torch:
             against_torch(load_model(options.torch), files, encoder)
         start_up(options.captioner, files[0])
-        memory(options.captioner, files)
+        memory(options.captioner, files, options.watched)
 
 
 def photos(folder: Path, count: int) -> list[Path]:
@@ -195,11 +197,11 @@ def start_up(captioner: str, photo: Path) -> None:
         line(name, f"{seconds:.2f} s", seconds / first)
 
 
-def memory(captioner: str, files: list[Path], count: int = 300) -> None:
+def memory(captioner: str, files: list[Path], count: int) -> None:
     """What `sightline describe` holds, in a process of its own, and whether it grows."""
     title(f"Memory of `sightline describe`, {count} photos", "MB more than the row above")
-    many = [str(files[i % len(files)]) for i in range(count)]
-    child = f"from benchmarks.runtime import watched; watched({captioner!r}, {many!r})"
+    some = sorted({str(file) for file in files})
+    child = f"from benchmarks.runtime import watched; watched({captioner!r}, {some!r}, {count})"
     done = subprocess.run([sys.executable, "-c", child], check=True, capture_output=True, text=True)
     before = 0.0
     for row in done.stdout.splitlines():
@@ -208,10 +210,11 @@ def memory(captioner: str, files: list[Path], count: int = 300) -> None:
         before = float(now)
 
 
-def watched(captioner: str, files: list[str]) -> None:
+def watched(captioner: str, some: list[str], count: int) -> None:
     """Describe files as the command line does; print the most memory held after each third."""
     from sightline.cli import app
 
+    files = [some[i % len(some)] for i in range(count)]
     marks = {len(files) // 3: "a third of them", 2 * len(files) // 3: "two thirds"}
     marks[len(files)] = "all of them"
     printed = Printed(marks)

@@ -299,8 +299,11 @@ def _attend(g: Graph, attention: Attention, asked: str, looks_back: bool) -> str
         seen = g("Conv", before, g.weight(attention.filters.weight), pads=[edge, edge])
         seen = g.product(g("Transpose", seen, perm=[0, 2, 1]), attention.location.weight)
         hidden = g("Add", hidden, g("Reshape", seen, g.grouped("positions", config.size)))
-    score = g.vector(attention.score.weight.T)  # (A, 1)
-    scores = g("Squeeze", g("MatMul", g("Tanh", hidden), score), g.shape(3))  # (B, K, M)
+    # v · each row as one row times a matrix: onnxruntime takes a quarter of the time that it
+    # needs for a matrix times one column
+    score = g.vector(attention.score.weight)  # (1, A)
+    every = g("Reshape", g("Tanh", hidden), g.shape(-1, config.size))  # (B·K·M, A)
+    scores = g("Reshape", g("Gemm", score, every, transB=1), g.grouped("positions"))  # (B, K, M)
     scores = g("Add", scores, g("Unsqueeze", "bias", g.shape(1)))
     if attention.is_plain:  # e^-1e30 is 0: nothing else is needed
         return g("Softmax", _sharpened(g, scores, config.temperature), axis=2)
