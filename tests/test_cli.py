@@ -286,6 +286,9 @@ def test_a_typo_in_a_recipe_is_refused(
         (["sample", "run", "--top-p", "0"], "top_p=0"),
         (["evaluate", "run", "--data", "nope.txt"], "no text file at nope.txt\n"),
         (["evaluate", "nope"], "no model at nope"),
+        (["evaluate", "run", "--device", "abacus"], "device=abacus cannot be used here"),
+        (["sample", "run", "--device", "cuda:99"], "device=cuda:99 cannot be used here"),
+        (["sample", "shakespeare", "--device", "cuda"], "an export, which runs on the processor"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
@@ -314,6 +317,12 @@ def test_wrong_usage_is_exit_code_2_without_a_traceback(arguments: list[str], ca
 def test_a_recipe_is_found_though_a_folder_bears_its_name(work: Path, call: Call) -> None:
     (work / "shakespeare-lstm").mkdir()
     refused(call("train", "shakespeare-lstm", "text=nope.txt"), "no text file at nope.txt")
+
+
+def test_a_device_can_be_named(work: Path, call: Call) -> None:
+    on_it, unnamed = (call("sample", "run", *more) for more in (["--device", "cpu"], []))
+    assert on_it.code == 0
+    assert on_it.out == unnamed.out
 
 
 def test_evaluating_without_the_training_text_says_what_else_to_do(work: Path, call: Call) -> None:

@@ -13,11 +13,15 @@ __version__ = "0.1.0"
 __all__ = ["ContextSet", "Description", "Hypothesis", "Layout", "load"]
 
 
-def load(model: Path | str) -> Any:
-    """A trained model of any task: a run's folder, a checkpoint's, or a zoo model's name."""
+def load(model: Path | str, device: str = "auto") -> Any:
+    """A trained model of any task: a run's folder, a checkpoint's, or a zoo model's name.
+
+    `device` is where a run computes (auto, cpu, cuda, cuda:1, mps); what is exported, as the zoo's
+    models are, computes on the processor.
+    """
     from sightline.tasks import load_model
 
-    return load_model(model)
+    return load_model(model, device=device)
 
 
 def __getattr__(name: str) -> Any:

@@ -150,7 +150,7 @@ def test_a_metric_that_is_not_there_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("device", ["meta", "cuda:99", "nonsense"])
 def test_a_device_that_cannot_be_used_is_refused_and_leaves_no_folder(tmp_path, device):
-    with pytest.raises(TrainingError, match=f"training.device={device} cannot be used here"):
+    with pytest.raises(UserError, match=f"training.device={device} cannot be used here"):
         train(toy(device=device), tmp_path / "run", console=QUIET)
     assert not (tmp_path / "run").exists()
 

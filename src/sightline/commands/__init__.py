@@ -1,5 +1,13 @@
 """One file per `sightline` command; the table of them is in `sightline/cli.py`."""
 
+from typing import Annotated
+
+import typer
+
+Device = Annotated[
+    str, typer.Option(help="Where a run computes: auto, cpu, cuda, cuda:1, mps; exports: cpu.")
+]
+
 
 def one_thread() -> None:
     """One row at a time is faster on one core, and ten times so when the others are busy."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sightline.commands import Device
+
 if TYPE_CHECKING:
     from sightline.tasks.alignments import WordAlignment
 
@@ -33,6 +35,7 @@ def align(
         bool,
         typer.Option(help="Keep the word pairs in the model's folder, to replace unknown words."),
     ] = False,
+    device: Device = "auto",
 ) -> None:
     """Force known pairs through a model; write one line of links per pair."""
     import json
@@ -49,7 +52,7 @@ def align(
             f"{source} has {len(sources):,} lines and {target} has {len(targets):,}; line by line "
             "they have to translate each other"
         )
-    translator = load_translators(model, None, 0.0)
+    translator = load_translators(model, device)
     alignments = []
     for at in range(0, len(sources), BATCH):
         texts = sources[at : at + BATCH], targets[at : at + BATCH]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sightline.commands import Device
+
 if TYPE_CHECKING:
     from sightline.tasks.captioner import Captioner
     from sightline.types import Description
@@ -39,6 +41,7 @@ def describe(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object per picture and line.")
     ] = False,
+    device: Device = "auto",
 ) -> None:
     """Describe pictures in words; one bad file does not stop the rest."""
     import sys
@@ -48,7 +51,7 @@ def describe(
     from sightline.tasks.focus import parse_focus
 
     box = None if focus is None else parse_focus(focus)
-    captioner: Captioner = load_for(model, "caption")
+    captioner: Captioner = load_for(model, "caption", device=device)
     files = list(_expand(sources))
     batches = [files[at : at + BATCH] for at in range(0, len(files), BATCH)]
     options = {"beam": beam, "n_best": n_best, "prefix": prefix, "focus": box}

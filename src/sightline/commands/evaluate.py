@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sightline.commands import Device
+
 if TYPE_CHECKING:
     from sightline.data.manifest import Example
     from sightline.tasks.captioner import Captioner
@@ -30,13 +32,14 @@ def evaluate(
         Path | None, typer.Option(help="Captions: also write a page (.html) to look through.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    device: Device = "auto",
 ) -> None:
     """Print a model's metrics on data that it was not trained on."""
     from sightline.data.manifest import read_split
     from sightline.tasks import load_for
 
     tasks = ("language_model", "caption", "translate")
-    loaded = load_for(model, *tasks, overrides=overrides or ())
+    loaded = load_for(model, *tasks, overrides=overrides or (), device=device)
     if loaded.recipe.task == "language_model":
         _language_model(loaded, data, as_json)
         return

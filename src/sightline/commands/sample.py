@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from sightline.commands import Device
+
 
 def sample(
     model: Annotated[str, typer.Argument(help="A run's folder, a checkpoint, or a zoo name.")],
@@ -26,6 +28,7 @@ def sample(
         Path | None,
         typer.Option(help="Also draw the text, each character shaded by its surprise, as PNG."),
     ] = None,
+    device: Device = "auto",
 ) -> None:
     """Write text with a language model, as it comes."""
     import json
@@ -33,7 +36,7 @@ def sample(
     from sightline.commands import one_thread
     from sightline.tasks import load_for
 
-    language_model = load_for(model, "language_model")
+    language_model = load_for(model, "language_model", device=device)
     one_thread()
     options = {"length": length, "temperature": temperature, "top_k": top_k, "top_p": top_p}
     if samples == 1 and not as_json and figure is None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sightline.commands import Device
+
 if TYPE_CHECKING:
     from sightline.tasks.translate import Translator
     from sightline.types import Description
@@ -44,13 +46,14 @@ def translate(
     figure: Annotated[
         Path | None, typer.Option(help="Draw the alignment matrices, as PNG, in this folder.")
     ] = None,
+    device: Device = "auto",
 ) -> None:
     """Translate sentences, line by line; empty lines stay empty."""
     from sightline.errors import DataError
 
     if texts and files:
         raise DataError("give sentences or --input, not both")
-    translator = load_translators(model or [], lm, lm_weight)
+    translator = load_translators(model or [], device, lm, lm_weight)
     blocks: Iterable[list[str]]
     if texts or files:
         from sightline.media.text import read_lines
@@ -74,17 +77,19 @@ def translate(
                 translator.alignment(description).figure(figure / f"{number}.png")
 
 
-def load_translators(models: list[str], lm: str | None, lm_weight: float) -> Translator:
+def load_translators(
+    models: list[str], device: str, lm: str | None = None, lm_weight: float = 0.0
+) -> Translator:
     """The models together, with a language model where one is named."""
     from sightline.errors import UserError
     from sightline.tasks import load_for
 
     if not models:
         raise UserError("name a model: --model en-de, or a run; repeat it for an ensemble")
-    first, *others = (load_for(name, "translate") for name in models)
+    first, *others = (load_for(name, "translate", device=device) for name in models)
     translator: Translator = first.together(*others) if others else first
     if lm is not None:
-        translator = translator.fused(load_for(lm, "language_model"), lm_weight)
+        translator = translator.fused(load_for(lm, "language_model", device=device), lm_weight)
     return translator
 
 

@@ -118,10 +118,11 @@ def build_task(recipe: Recipe) -> Task:
     return task
 
 
-def load_model(folder: Path | str, overrides: Sequence[str] = ()) -> Any:
+def load_model(folder: Path | str, overrides: Sequence[str] = (), device: str = "auto") -> Any:
     """A trained model of any task: a run's folder, a checkpoint's, an export's, or a zoo name.
 
-    `overrides` are `key=value` strings that win over its recipe, such as `search.beam=7`.
+    `overrides` are `key=value` strings that win over its recipe, such as `search.beam=7`. `device`
+    is where a run computes, as `training.device`; an export computes on the processor.
     """
     from sightline.exported import is_export, read_export
     from sightline.zoo import find
@@ -138,15 +139,23 @@ def load_model(folder: Path | str, overrides: Sequence[str] = ()) -> Any:
     if export is not None:
         from sightline.tasks.exported import load_exported
 
+        if device not in ("auto", "cpu"):
+            raise UserError(
+                f"device={device}: {path} is an export, which runs on the processor; give the run "
+                "that it was made from"
+            )
+
         return load_exported(export, recipe)
     names = TASKS[recipe.task]
-    return names.find(names.loader)(path, recipe)
+    return names.find(names.loader)(path, recipe, device)
 
 
-def load_for(model: Path | str, *tasks: str, overrides: Sequence[str] = ()) -> Any:
+def load_for(
+    model: Path | str, *tasks: str, overrides: Sequence[str] = (), device: str = "auto"
+) -> Any:
     """A model as `load_model` gives it, if it is for one of these tasks."""
     try:
-        loaded = load_model(model, overrides)
+        loaded = load_model(model, overrides, device)
     except ModuleNotFoundError as error:
         raise UserError(f"{model} needs {error.name}: pip install 'sightline[train]'") from None
     if loaded.recipe.task not in tasks:

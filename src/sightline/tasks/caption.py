@@ -349,8 +349,9 @@ def build_model(recipe: CaptionRecipe, vocab: Vocabulary, published: bool = True
     )
 
 
-def load_captioner(folder: Path, recipe: CaptionRecipe) -> Captioner:
+def load_captioner(folder: Path, recipe: CaptionRecipe, device: str) -> Captioner:
     """The captioner that a checkpoint holds."""
+    from sightline.nn.device import pick_device
     from sightline.nn.encoders import FeatureEncoder, LearnedEncoder
     from sightline.nn.image_encoders import for_inference
     from sightline.nn.model import EncoderDecoder
@@ -365,5 +366,6 @@ def load_captioner(folder: Path, recipe: CaptionRecipe) -> Captioner:
         model = EncoderDecoder(FeatureEncoder(), model.decoder, recipe.loss)
     else:
         encoder = build_picture_encoder(recipe)
-    stepper = TorchStepper(model.eval(), banned=[UNKNOWN])
-    return Captioner(recipe, vocab, stepper, for_inference(encoder))
+    place = pick_device(device, "device")
+    stepper = TorchStepper(model.to(place).eval(), banned=[UNKNOWN])
+    return Captioner(recipe, vocab, stepper, for_inference(encoder.to(place)))

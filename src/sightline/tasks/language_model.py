@@ -215,14 +215,16 @@ def split_text(recipe: LanguageModelRecipe) -> tuple[str, str]:
     return text[:cut], text[cut:]
 
 
-def load_language_model(folder: Path, recipe: LanguageModelRecipe) -> LanguageModel:
+def load_language_model(folder: Path, recipe: LanguageModelRecipe, device: str) -> LanguageModel:
     """The language model that a checkpoint holds."""
+    from sightline.nn.device import pick_device
     from sightline.training import checkpoint
 
     vocab = Vocabulary.load(folder / VOCAB)
     model = build_model(recipe, vocab)
     checkpoint.load_weights(model, folder)
-    return LanguageModel(recipe, vocab, TorchNetwork(model.eval()))
+    model = model.to(pick_device(device, "device")).eval()
+    return LanguageModel(recipe, vocab, TorchNetwork(model))
 
 
 @dataclass(frozen=True)

@@ -194,8 +194,9 @@ def build_model(
     return EncoderDecoder(encoder, decoder, recipe.loss)
 
 
-def load_translator(folder: Path, recipe: TranslateRecipe) -> Translator:
+def load_translator(folder: Path, recipe: TranslateRecipe, device: str) -> Translator:
     """The translator that a checkpoint holds."""
+    from sightline.nn.device import pick_device
     from sightline.training import checkpoint
 
     source = Sentences(Vocabulary.load(folder / SOURCE_VOCAB))
@@ -203,7 +204,8 @@ def load_translator(folder: Path, recipe: TranslateRecipe) -> Translator:
     prior = None if recipe.fusion is None else fusion.language_model_in(folder).model
     model = build_model(recipe, source.vocab, target.vocab, prior)
     checkpoint.load_weights(model, folder)
-    translator = translator_of(recipe, source, target, model.eval())
+    model = model.to(pick_device(device, "device")).eval()
+    translator = translator_of(recipe, source, target, model)
     return replace(translator, lexicon=load_lexicon(folder))
 
 

@@ -19,6 +19,7 @@ from sightline import zoo
 from sightline.errors import CheckpointError, TrainingError
 from sightline.metrics.base import lower_is_better
 from sightline.nn.decoder import DecoderState
+from sightline.nn.device import pick_device
 from sightline.nn.losses import Loss
 from sightline.nn.memory import keep_freed_memory
 from sightline.nn.model import Batch, EncoderDecoder
@@ -81,20 +82,6 @@ def train(
     return Trainer(task, run, console or Console(stderr=True)).run_all(resume)
 
 
-def pick_device(name: str) -> torch.device:
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-        if device.type not in ("cpu", "cuda", "mps"):
-            raise RuntimeError("it computes nothing; give auto, cpu, cuda, cuda:1 or mps")
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise TrainingError(f"training.device={name} cannot be used here: {reason}") from None
-    return device
-
-
 class Trainer:
     """One run of one task."""
 
@@ -109,7 +96,7 @@ class Trainer:
             )
         keep_freed_memory()
         torch.manual_seed(self.config.seed)
-        self.device = pick_device(self.config.device)
+        self.device = pick_device(self.config.device, "training.device")
         self.model: EncoderDecoder = task.build_model().to(self.device)
         if self.config.initial is not None:
             # a picture encoder that begins to learn now keeps its published weights, one that
