@@ -36,11 +36,11 @@ TRANSLATOR = [
     *("training.steps=1600", "training.evaluate_every=200", "training.schedule.warmup=100"),
 ]
 LANGUAGE_MODEL = [
-    *("model.embedding=192", "model.hidden=384", "model.dropout=0.2"),
-    *("training.steps=1000", "training.evaluate_every=250", "training.schedule.warmup=50"),
+    *("model.embedding=256", "model.hidden=512", "model.dropout=0.35"),
+    *("training.steps=2000", "training.evaluate_every=500", "training.schedule.warmup=50"),
     "training.optimiser.learning_rate=0.002",
 ]
-DEEP = ["training.steps=600", "training.evaluate_every=100", "training.schedule.warmup=50"]
+DEEP = ["training.steps=300", "training.evaluate_every=50", "training.schedule.warmup=50"]
 
 
 def prepare(folder: Path, data: Path) -> None:

@@ -4,8 +4,8 @@
 
 On the manifest's test split. The first model is compared with each other one by the paired
 bootstrap. Of the first two (an attentional model and the simple encoder-decoder) the gap is told
-for classes of source lengths, and whether it grows with the length. `sightline evaluate RUN` tells
-the scores of one model.
+for classes of source lengths, and whether it grows with the length, in BLEU and as a part of the
+first one's. `sightline evaluate RUN` tells the scores of one model.
 """
 
 from __future__ import annotations
@@ -48,6 +48,14 @@ def translations(
 
 
 @dataclass(frozen=True)
+class Trend:
+    """By how much something grows with each word, by least squares."""
+
+    slope: float
+    interval: tuple[float, float]  # 95 %, sentences resampled
+
+
+@dataclass(frozen=True)
 class Gap:
     """BLEU of two systems in classes of source lengths (words), and the gap's growth."""
 
@@ -55,8 +63,8 @@ class Gap:
     sizes: list[int]
     lengths: Floats  # (C,): mean length
     scores: Floats  # (2, C)
-    slope: float  # BLEU by which the gap grows with each word, by least squares
-    interval: tuple[float, float]  # 95 %, sentences resampled
+    points: Trend  # of the gap in BLEU
+    share: Trend  # of the gap as a part of the first one's BLEU
 
 
 def gap_by_length(examples: Sequence[Example], first: Texts, second: Texts) -> Gap:
@@ -76,17 +84,23 @@ def gap_by_length(examples: Sequence[Example], first: Texts, second: Texts) -> G
         ]
         return np.stack([np.stack(columns, axis=1) for columns in by_class])
 
-    def slope(found: Floats) -> Floats:
+    def slopes(found: Floats) -> Floats:
+        """(2, b, C) BLEU → (2, b): of the gap in points, and as a part of the first."""
         away = means - means.mean()
-        return (found[0] - found[1]) @ away / (away @ away)  # (b,)
+        gap = found[0] - found[1]
+        return np.stack([gap, gap / np.maximum(found[0], 1e-9)]) @ away / (away @ away)
 
     once = scores(np.ones((1, len(lengths))))
-    if len(classes) == 1:
-        return Gap(classes, [len(lengths)], means, once[:, 0], math.nan, (math.nan, math.nan))
-    drawn = np.concatenate([slope(scores(c)) for c in bootstrap.draws(len(lengths))])
-    low, high = bootstrap.interval(drawn)
     sizes = [int(mask.sum()) for mask in inside]
-    return Gap(classes, sizes, means, once[:, 0], float(slope(once)[0]), (float(low), float(high)))
+    if len(classes) == 1:
+        unknown = Trend(math.nan, (math.nan, math.nan))
+        return Gap(classes, sizes, means, once[:, 0], unknown, unknown)
+    drawn = np.concatenate([slopes(scores(c)) for c in bootstrap.draws(len(lengths))], axis=1)
+    trends = []
+    for slope, some in zip(slopes(once)[:, 0], drawn, strict=True):
+        low, high = bootstrap.interval(some)
+        trends.append(Trend(float(slope), (float(low), float(high))))
+    return Gap(classes, sizes, means, once[:, 0], *trends)
 
 
 def draw(examples: Sequence[Example], written: Mapping[str, Texts], path: Path) -> None:
@@ -125,13 +139,18 @@ def report_scores(examples: Sequence[Example], written: Mapping[str, Texts]) -> 
 
 
 def report_lengths(gap: Gap) -> None:
-    print(f"\n{'source words':>12} {'sentences':>10} {'first':>7} {'second':>7} {'gap':>7}")
+    titles = f"{'first':>7} {'second':>7} {'gap':>7} {'of first':>9}"
+    print(f"\n{'source words':>12} {'sentences':>10} {titles}")
     for (low, high), size, one, two in zip(gap.classes, gap.sizes, *gap.scores, strict=True):
         label = f"over {low:.0f}" if high == math.inf else f"{low + 1:.0f} to {high:.0f}"
         label = f"{high:.0f}" if high == low + 1 else label
-        print(f"{label:>12} {size:>10} {one:7.2f} {two:7.2f} {one - two:+7.2f}")
-    low, high = gap.interval
-    print(f"the gap grows by {gap.slope:+.2f} BLEU a word (95 %: {low:+.2f} to {high:+.2f})")
+        part = (one - two) / max(one, 1e-9)
+        print(f"{label:>12} {size:>10} {one:7.2f} {two:7.2f} {one - two:+7.2f} {part:9.1%}")
+    low, high = gap.points.interval
+    print(f"a word more, and the gap grows by {gap.points.slope:+.2f} BLEU", end="")
+    print(f" (95 %: {low:+.2f} to {high:+.2f})")
+    low, high = gap.share.interval
+    print(f"and by {gap.share.slope:+.2%} of the first one's BLEU ({low:+.2%} to {high:+.2%})")
 
 
 def main() -> None:

@@ -66,16 +66,15 @@ def test_the_gap_is_told_by_length_and_grows_where_it_does(quality: ModuleType) 
         )
         assert two == pytest.approx(expected.score)
     assert gap.scores[0] == pytest.approx(100)
-    assert gap.interval[0] > 0
-    assert gap.interval[0] < gap.slope < gap.interval[1]
+    for trend in (gap.points, gap.share):
+        assert 0 < trend.interval[0] < trend.slope < trend.interval[1]
 
 
 def test_no_gap_does_not_grow(quality: ModuleType) -> None:
     examples = made_up(100)
     wrong = {e.id: worse_when_long(e.targets[0]) for e in examples}
     gap = quality.gap_by_length(examples, wrong, wrong)
-    assert gap.slope == 0
-    assert gap.interval == (0, 0)
+    assert gap.points == gap.share == quality.Trend(0, (0, 0))
 
 
 def test_models_are_compared_on_the_test_split_and_drawn(
