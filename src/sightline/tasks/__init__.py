@@ -23,7 +23,7 @@ class TaskNames(NamedTuple):
     module: str
     recipe: str  # the dataclass of its recipes
     trainer: str  # the Task that the training loop runs
-    loader: str  # a checkpoint's folder and its recipe → what `sightline.load` gives
+    loader: str  # a checkpoint's folder, its recipe and a device → what `sightline.load` gives
 
     def find(self, part: str) -> Any:
         return getattr(importlib.import_module(self.module), part)
@@ -144,10 +144,11 @@ def load_model(folder: Path | str, overrides: Sequence[str] = (), device: str = 
                 f"device={device}: {path} is an export, which runs on the processor; give the run "
                 "that it was made from"
             )
-
         return load_exported(export, recipe)
+    from sightline.nn.device import pick_device
+
     names = TASKS[recipe.task]
-    return names.find(names.loader)(path, recipe, device)
+    return names.find(names.loader)(path, recipe, pick_device(device, "device"))
 
 
 def load_for(

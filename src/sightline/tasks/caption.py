@@ -33,6 +33,8 @@ from sightline.types import Description, Layout
 from sightline.vocab import BEGIN, END, UNKNOWN, VOCAB, Vocabulary
 
 if TYPE_CHECKING:
+    import torch
+
     from sightline.nn.decoder import DecoderState
     from sightline.nn.image_encoders import ImageEncoder
     from sightline.nn.losses import Loss
@@ -349,9 +351,8 @@ def build_model(recipe: CaptionRecipe, vocab: Vocabulary, published: bool = True
     )
 
 
-def load_captioner(folder: Path, recipe: CaptionRecipe, device: str) -> Captioner:
+def load_captioner(folder: Path, recipe: CaptionRecipe, device: torch.device) -> Captioner:
     """The captioner that a checkpoint holds."""
-    from sightline.nn.device import pick_device
     from sightline.nn.encoders import FeatureEncoder, LearnedEncoder
     from sightline.nn.image_encoders import for_inference
     from sightline.nn.model import EncoderDecoder
@@ -366,6 +367,5 @@ def load_captioner(folder: Path, recipe: CaptionRecipe, device: str) -> Captione
         model = EncoderDecoder(FeatureEncoder(), model.decoder, recipe.loss)
     else:
         encoder = build_picture_encoder(recipe)
-    place = pick_device(device, "device")
-    stepper = TorchStepper(model.to(place).eval(), banned=[UNKNOWN])
-    return Captioner(recipe, vocab, stepper, for_inference(encoder.to(place)))
+    stepper = TorchStepper(model.to(device).eval(), banned=[UNKNOWN])
+    return Captioner(recipe, vocab, stepper, for_inference(encoder.to(device)))

@@ -33,6 +33,8 @@ from sightline.tasks.text_writer import (
 from sightline.vocab import VOCAB, Vocabulary
 
 if TYPE_CHECKING:
+    import torch
+
     from sightline.nn.decoder import DecoderState
     from sightline.nn.losses import Loss
     from sightline.nn.model import Batch, EncoderDecoder
@@ -215,16 +217,16 @@ def split_text(recipe: LanguageModelRecipe) -> tuple[str, str]:
     return text[:cut], text[cut:]
 
 
-def load_language_model(folder: Path, recipe: LanguageModelRecipe, device: str) -> LanguageModel:
+def load_language_model(
+    folder: Path, recipe: LanguageModelRecipe, device: torch.device
+) -> LanguageModel:
     """The language model that a checkpoint holds."""
-    from sightline.nn.device import pick_device
     from sightline.training import checkpoint
 
     vocab = Vocabulary.load(folder / VOCAB)
     model = build_model(recipe, vocab)
     checkpoint.load_weights(model, folder)
-    model = model.to(pick_device(device, "device")).eval()
-    return LanguageModel(recipe, vocab, TorchNetwork(model))
+    return LanguageModel(recipe, vocab, TorchNetwork(model.to(device).eval()))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ from sightline.tasks.translator import SOURCE_VOCAB, Translator, never_written
 from sightline.vocab import BEGIN, END, VOCAB, Vocabulary
 
 if TYPE_CHECKING:
+    import torch
+
     from sightline.nn.decoder import DecoderState
     from sightline.nn.losses import Loss
     from sightline.nn.model import Batch, EncoderDecoder
@@ -194,9 +196,8 @@ def build_model(
     return EncoderDecoder(encoder, decoder, recipe.loss)
 
 
-def load_translator(folder: Path, recipe: TranslateRecipe, device: str) -> Translator:
+def load_translator(folder: Path, recipe: TranslateRecipe, device: torch.device) -> Translator:
     """The translator that a checkpoint holds."""
-    from sightline.nn.device import pick_device
     from sightline.training import checkpoint
 
     source = Sentences(Vocabulary.load(folder / SOURCE_VOCAB))
@@ -204,8 +205,7 @@ def load_translator(folder: Path, recipe: TranslateRecipe, device: str) -> Trans
     prior = None if recipe.fusion is None else fusion.language_model_in(folder).model
     model = build_model(recipe, source.vocab, target.vocab, prior)
     checkpoint.load_weights(model, folder)
-    model = model.to(pick_device(device, "device")).eval()
-    translator = translator_of(recipe, source, target, model)
+    translator = translator_of(recipe, source, target, model.to(device).eval())
     return replace(translator, lexicon=load_lexicon(folder))
 
 
