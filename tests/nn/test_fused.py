@@ -1,6 +1,7 @@
 """The hand-written gradients against autograd's, of the same equations written plainly."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -58,12 +59,12 @@ def setting(config, each=1, steps=6, dtype=torch.float64):
     return decoder, values, mask, tokens
 
 
-def everything(decoder, values, mask, tokens, each=1, of_values=True, **hard):
+def everything(decoder, values, mask, tokens, each=1, of_values=True, chosen=None, expected=None):
     """The outputs of a teacher-forced pass and the gradients of a loss that uses all of them."""
     values = values.clone().requires_grad_(of_values)
     decoder.zero_grad()
     state = decoder.start(ContextSet(values, mask), per_example=each)
-    decoded = decoder(tokens[:, :-1], state, **hard)
+    decoded = decoder(tokens[:, :-1], replace(state, expected=expected), chosen)
     loss = sequence_loss(decoder, decoded, tokens[:, 1:], LossConfig(doubly_stochastic=0.7))[1]
     after = decoded.state
     used = (decoded.used * torch.arange(mask.shape[1])).square().mean()

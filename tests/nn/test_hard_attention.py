@@ -132,11 +132,23 @@ def test_expectation_rows_have_the_gradient_of_soft_attention():
     torch.testing.assert_close(found[0], flat_gradient(model))
 
 
-def test_half_the_examples_use_the_expectation_all_their_samples_alike():
-    model, _, _ = tiny(samples=3, expectation=0.5)
-    rows = model.hard.expected_rows(4000, torch.device("cpu")).view(4000, 3)
+def test_half_the_examples_use_the_expectation():
+    model, _, _ = tiny(expectation=0.5)
+    rows = model.hard.expected_rows(4000, torch.device("cpu"))
+    assert 0.46 < float(rows.float().mean()) < 0.54
+
+
+def test_all_samples_of_an_example_use_the_expectation_or_none():
+    model, context, targets = tiny(samples=3, expectation=0.5)
+    seen = []
+    decode = model.decoder.forward
+    model.decoder.forward = lambda before, state: (
+        seen.append(state.expected), decode(before, state)
+    )[1]  # fmt: skip
+    model.loss(Batch(targets.repeat(50, 1), context))
+    rows = seen[0].view(50, 3)
     assert bool((rows == rows[:, :1]).all())
-    assert 0.46 < float(rows[:, 0].float().mean()) < 0.54
+    assert 0 < int(rows[:, 0].sum()) < 50
 
 
 def test_the_baseline_is_the_moving_average_of_the_rewards():

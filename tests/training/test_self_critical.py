@@ -1,12 +1,13 @@
 """Self-critical training against the exact gradient of the expected score, by enumeration."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from sightline.config import AttentionConfig, DecoderConfig, LossConfig
+from sightline.config import AttentionConfig, DecoderConfig, HardConfig, LossConfig
 from sightline.metrics import Cider, Corpus, DocumentFrequencies
 from sightline.metrics.meteor_metric import MeteorMetric
 from sightline.nn.decoder import Decoder
@@ -15,16 +16,21 @@ from sightline.nn.model import Batch, EncoderDecoder, pad
 from sightline.training.self_critical import CaptionReward, self_critical_loss
 from sightline.vocab import BEGIN, END, PAD, UNKNOWN, Vocabulary
 
-V, LENGTH = 6, 3  # tokens 4 and 5 are words
+V, LENGTH, PLACES = 6, 3, 2  # tokens 4 and 5 are words
 
 
-def tiny():
+def tiny(hard=False):
     torch.manual_seed(1)
-    config = DecoderConfig(embedding=4, hidden=5, attention=AttentionConfig(size=4))
-    model = EncoderDecoder(FeatureEncoder(), Decoder(config, V, 3), LossConfig())
+    config = DecoderConfig(embedding=4, hidden=5, attention=AttentionConfig(size=4, hard=hard))
+    loss = LossConfig(hard=HardConfig(reward=1.0, entropy=0.0, expectation=0.0))
+    model = EncoderDecoder(FeatureEncoder(), Decoder(config, V, 3), loss)
     with torch.no_grad():
         model.decoder.output.weight.mul_(3)
-    return model, torch.randn(1, 2, 3)
+    if hard:
+        with torch.no_grad():  # sharp enough that places differ
+            model.decoder.attention.score.weight.mul_(6)
+            model.decoder.recurrent.weight_ih_l0.mul_(3)
+    return model, torch.randn(1, PLACES, 3)
 
 
 def score(tokens):
@@ -46,26 +52,57 @@ def gradient(model):
 
 
 def exact(model, features):
+    """−∂E[score]: over every output, and with hard attention over every path of places as well."""
     model.zero_grad()
-    sequences = list(everything())
-    targets = pad([[BEGIN, *tokens] for tokens in sequences])
-    state = model.decoder.start(model.encode(features), per_example=len(sequences))
-    decoded = model.decoder(targets[:, :-1], state)
+    model.eval()
+    outputs = list(everything())
+    pairs = [(tokens, ()) for tokens in outputs]
+    if model.hard is not None:
+        pairs = [
+            (tokens, path)
+            for tokens in outputs
+            for path in itertools.product(range(PLACES), repeat=len(tokens))
+        ]
+    targets = pad([[BEGIN, *tokens] for tokens, _ in pairs])
+    mask = targets[:, 1:] != PAD
+    looks = None if model.hard is None else pad([list(path) for _, path in pairs])
+    state = model.decoder.start(model.encode(features), per_example=len(pairs))
+    decoded = model.decoder(targets[:, :-1], state, looks)
     logits = model.decoder.output(decoded.readouts)
     possible = [token for token in range(V) if token != UNKNOWN]  # sampling never draws it
     normaliser = logits[..., possible].logsumexp(-1)
     chosen = logits.gather(-1, targets[:, 1:, None])[..., 0] - normaliser
-    likelihood = (chosen * (targets[:, 1:] != PAD)).sum(1)
-    probability = likelihood.exp()
+    if looks is not None:
+        chosen = chosen + decoded.weights.gather(-1, looks[..., None])[..., 0].log()
+    probability = chosen.masked_fill(~mask, 0).sum(1).exp()
     assert float(probability.detach().sum()) == pytest.approx(1.0, abs=1e-4)
-    expected = (probability * torch.tensor([score(tokens) for tokens in sequences])).sum()
+    expected = (probability * torch.tensor([score(tokens) for tokens, _ in pairs])).sum()
     (-expected).backward()
     return gradient(model)
 
 
-def test_the_mean_of_the_estimator_is_the_exact_gradient():
-    model, features = tiny()
+@pytest.mark.parametrize("hard", [False, True])
+def test_the_mean_of_the_estimator_is_the_exact_gradient(hard):
+    model, features = tiny(hard)
     wanted = exact(model, features)
+    found = estimates(model, features)
+    error = found.std(0) / len(found) ** 0.5
+    z = (found.mean(0) - wanted) / error.clamp_min(1e-6)
+    assert float(z.abs().max()) < 5
+    assert float(error.norm() / wanted.norm()) < 0.2
+
+
+def test_without_credit_for_its_places_hard_attention_would_learn_something_else():
+    model, features = tiny(hard=True)
+    wanted = exact(model, features)
+    model.hard.config = replace(model.hard.config, reward=0.0)
+    found = estimates(model, features)
+    z = (found.mean(0) - wanted) / (found.std(0) / len(found) ** 0.5).clamp_min(1e-6)
+    assert float(z.abs().max()) > 10
+
+
+def estimates(model, features):
+    """Independent estimates of the gradient, each from 200 outputs."""
     found = []
     batch = Batch(torch.zeros(1, 1, dtype=torch.long), features)
     for _ in range(60):
@@ -80,11 +117,7 @@ def test_the_mean_of_the_estimator_is_the_exact_gradient():
         # the loss is per token; the expectation is per output
         (loss.total * loss.tokens / 200).backward()
         found.append(gradient(model))
-    found = torch.stack(found)
-    error = found.std(0) / len(found) ** 0.5
-    z = (found.mean(0) - wanted) / error.clamp_min(1e-6)
-    assert float(z.abs().max()) < 5
-    assert float(error.norm() / wanted.norm()) < 0.2
+    return torch.stack(found)
 
 
 def test_it_raises_the_score():

@@ -60,12 +60,14 @@ class Attention(nn.Module):
         expected: Tensor | None = None,  # (N,) bool: hard attention uses α in these rows
     ) -> Focus:
         weights = self.normalise(self.scores(query, context, previous), context, previous)
-        used = self.look(weights, chosen, expected) if self.samples(chosen) else weights
+        sampled = self.samples(chosen, expected)
+        used = self.look(weights, chosen, expected) if sampled else weights
         return Focus(weights, used, summarise(used, context))
 
-    def samples(self, chosen: Tensor | None = None) -> bool:
+    def samples(self, chosen: Tensor | None, expected: Tensor | None) -> bool:
         """Whether a context is one position's vector: hard attention, in training or when told."""
-        return self.config.hard and (self.training or chosen is not None)
+        told = chosen is not None or expected is not None
+        return self.config.hard and (self.training or told)
 
     def look(self, weights: Tensor, chosen: Tensor | None, expected: Tensor | None) -> Tensor:
         """A one-hot row for each row of α, but α itself where `expected`."""

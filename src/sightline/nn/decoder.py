@@ -32,6 +32,8 @@ class DecoderState:
     context: ContextSet | None = None  # of B examples, N = B · K rows
     attended: Tensor | None = None  # (N, M): previous weights, or their sum
     constant: Tensor | None = None  # (N, H'): the context's mean, fed at every step
+    # (N,) bool: hard attention uses α in these rows and samples in the others; None: α in all
+    expected: Tensor | None = None
 
     def __len__(self) -> int:
         return int(self.recurrent[0].shape[1])
@@ -138,6 +140,7 @@ class Decoder(nn.Module):
             context,
             None if state.attended is None else state.attended[rows],
             None if state.constant is None else state.constant[rows],
+            None if state.expected is None else state.expected[rows],
         )
 
     # ------------------------------------------------------------------------------- steps
@@ -147,7 +150,6 @@ class Decoder(nn.Module):
         tokens: Tensor,  # (N, T): y_0 … y_{T-1}, the begin token first
         state: DecoderState,
         chosen: Tensor | None = None,  # (N, T): positions for hard attention instead of samples
-        expected: Tensor | None = None,  # (N,): rows in which hard attention uses α
     ) -> Decoded:
         """Teacher forcing: read the given tokens, predict the one after each."""
         embedded = self.drop(self.embed(tokens))  # (N, T, E)
@@ -159,14 +161,14 @@ class Decoder(nn.Module):
         one_lstm = self.config.cell == "lstm" and self.config.layers == 1
         fuses = one_lstm and self.attention.is_plain and fused.usable(inputs)
         if fuses:
-            steps, state = self._fused_loop(tokens, inputs, state, chosen, expected)
+            steps, state = self._fused_loop(tokens, inputs, state, chosen)
         else:
-            steps, state = self._loop(inputs, state, chosen, expected)
+            steps, state = self._loop(inputs, state, chosen)
         readouts = self._readout(embedded, steps.hidden, steps.context)
         return Decoded(readouts, steps.weights, steps.used, state)
 
     def _loop(
-        self, inputs: Tensor, state: DecoderState, chosen: Tensor | None, expected: Tensor | None
+        self, inputs: Tensor, state: DecoderState, chosen: Tensor | None
     ) -> tuple[Steps, DecoderState]:
         """Every step in turn, for any cell and attention."""
         projected = self.recurrent.project(inputs)  # all steps at once: (N, T, gates · H)
@@ -175,24 +177,19 @@ class Decoder(nn.Module):
         # parts of tensors are taken once, for their gradients to be put together once
         for t, now in enumerate(projected.unbind(1)):
             look = None if chosen is None else chosen[:, t]
-            hidden, context, focus, state = self._step(now, from_context, state, look, expected)
+            hidden, context, focus, state = self._step(now, from_context, state, look)
             parts.append((hidden, context, focus.weights, focus.used))
         return Steps(*(torch.stack(part, 1) for part in zip(*parts, strict=True))), state
 
     def _fused_loop(
-        self,
-        tokens: Tensor,
-        inputs: Tensor,
-        state: DecoderState,
-        chosen: Tensor | None,
-        expected: Tensor | None,
+        self, tokens: Tensor, inputs: Tensor, state: DecoderState, chosen: Tensor | None
     ) -> tuple[Steps, DecoderState]:
         """The same for one LSTM layer and plain additive attention, several times faster.
 
         A row takes part in a step while something of it is still to be read.
         """
         packing = Packing(tokens)
-        attention, context = self.attention, state.context
+        attention, context, expected = self.attention, state.context, state.expected
         assert attention is not None
         assert context is not None
         from_input, from_context, weight_hh, bias = self.recurrent.loop_weights(inputs.shape[-1])
@@ -209,7 +206,7 @@ class Decoder(nn.Module):
             told = (None if given is None else given[now] for given in (looks, in_mean))
             return attention.look(weights, *told)
 
-        sampled = attention.samples(chosen)
+        sampled = attention.samples(chosen, expected)
         steps, (hidden, cell, weights) = fused.attend_and_advance(
             packing,
             F.linear(packing.pack(inputs), from_input, bias),
@@ -249,14 +246,13 @@ class Decoder(nn.Module):
         from_context: Tensor,  # (gates · H, D)
         state: DecoderState,
         chosen: Tensor | None = None,
-        expected: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Focus, DecoderState]:
         """Attend from h_{t-1}, then advance the cell: h_t (N, H), ẑ_t (N, D)."""
         assert self.attention is not None
         assert state.context is not None
         assert state.attended is not None
         before = state.recurrent[0][-1]  # the top layer's h_{t-1}
-        focus = self.attention(before, state.context, state.attended, chosen, expected)
+        focus = self.attention(before, state.context, state.attended, chosen, state.expected)
         context = focus.context
         if self.config.gate:
             context = torch.sigmoid(self.gate(before)) * context  # β_t ẑ_t

@@ -67,15 +67,9 @@ class FusedDecoder(Decoder):
         chosen = tuple(part[:, rows] for part in state.prior)
         return _with_prior(super().select(state, rows), chosen)
 
-    def forward(
-        self,
-        tokens: Tensor,
-        state: DecoderState,
-        chosen: Tensor | None = None,
-        expected: Tensor | None = None,
-    ) -> Decoded:
+    def forward(self, tokens: Tensor, state: DecoderState, chosen: Tensor | None = None) -> Decoded:
         assert isinstance(state, FusedState)
-        decoded = super().forward(tokens, state, chosen, expected)
+        decoded = super().forward(tokens, state, chosen)
         heard, after = self.prior.recurrent.sequence(self.prior.embed(tokens), state.prior)
         assert isinstance(decoded.state, FusedState)
         return replace(
@@ -101,7 +95,7 @@ class FusedDecoder(Decoder):
 
 
 def _with_prior(state: DecoderState, prior: RecurrentState) -> FusedState:
-    return FusedState(state.recurrent, state.context, state.attended, state.constant, prior)
+    return FusedState(**vars(state) | {"prior": prior})
 
 
 def fuse(fused: EncoderDecoder, translator: EncoderDecoder, language_model: EncoderDecoder) -> None:

@@ -95,9 +95,8 @@ class HardObjective(nn.Module):
         self.register_buffer("started", torch.zeros((), dtype=torch.bool))
 
     def expected_rows(self, examples: int, device: torch.device) -> Tensor:
-        """Which rows use α instead of a sample: drawn per example, the same for all its samples."""
-        draw = torch.rand(examples, device=device) < self.config.expectation
-        return draw.repeat_interleave(self.config.samples)  # (examples · N,)
+        """Which examples use α instead of samples, (examples,) bool."""
+        return torch.rand(examples, device=device) < self.config.expectation
 
     def forward(
         self,
@@ -107,26 +106,32 @@ class HardObjective(nn.Module):
         mask: Tensor,  # (rows, T)
     ) -> tuple[Tensor, dict[str, float]]:
         """The terms to add to −log p(y|s̃), summed over rows, and what is worth logging."""
-        assert decoded.weights is not None
-        assert decoded.used is not None
-        log_weights = decoded.weights.clamp_min(1e-20).log()  # (rows, T, M)
-        # log p(s̃): rows in expectation have no sample and so no REINFORCE term
-        log_location = ((log_weights * decoded.used.detach()).sum(-1) * mask).sum(1)
-        entropy = -((decoded.weights * log_weights).sum(-1) * mask).sum(1)
         reward = log_likelihood.detach()
         baseline = self.baseline if self.config.baseline else 0.0
-        advantage = torch.where(expected, 0.0, reward - baseline)
-        bonus = self.config.reward * advantage * log_location + self.config.entropy * entropy
+        terms, parts = self.terms(reward - baseline, decoded, expected, mask)
         sampled = ~expected
         if self.training and bool(sampled.any()):
             self._move_baseline(reward[sampled].mean())
+        return terms, {"reward": float(reward.mean()), "baseline": float(self.baseline), **parts}
+
+    def terms(
+        self,
+        advantage: Tensor,  # (rows,)
+        decoded: Decoded,
+        expected: Tensor,  # (rows,) bool
+        mask: Tensor,  # (rows, T)
+    ) -> tuple[Tensor, dict[str, float]]:
+        """−λ_r advantage log p(s̃) − λ_e H[s̃], summed over rows, and the entropy to log."""
+        assert decoded.weights is not None
+        assert decoded.used is not None
+        log_weights = decoded.weights.clamp_min(1e-20).log()  # (rows, T, M)
+        log_location = ((log_weights * decoded.used.detach()).sum(-1) * mask).sum(1)
+        entropy = -((decoded.weights * log_weights).sum(-1) * mask).sum(1)
+        # rows in expectation have no sample and so no REINFORCE term
+        credit = torch.where(expected, 0.0, advantage) * log_location
+        bonus = self.config.reward * credit + self.config.entropy * entropy
         tokens = mask.sum().clamp_min(1)
-        parts = {
-            "reward": float(reward.mean()),
-            "baseline": float(self.baseline),
-            "entropy": float(entropy.detach().sum() / tokens),  # nats per step
-        }
-        return -bonus.sum(), parts
+        return -bonus.sum(), {"entropy": float(entropy.detach().sum() / tokens)}  # nats per step
 
     def _move_baseline(self, reward: Tensor) -> None:
         """b_k = 0.9 b_{k-1} + 0.1 log p(y|s̃_k), begun at the first reward."""

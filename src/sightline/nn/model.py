@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -83,9 +83,11 @@ class EncoderDecoder(nn.Module):
         """Xu et al. §4.1: N sampled paths per caption, as rows that share one context set."""
         samples = objective.config.samples
         expected = objective.expected_rows(len(targets), targets.device)
-        before, targets = (t.repeat_interleave(samples, 0) for t in (before, targets))
+        before, targets, expected = (
+            each.repeat_interleave(samples, 0) for each in (before, targets, expected)
+        )
         state = self.decoder.start(context, per_example=len(targets) // len(context))
-        decoded = self.decoder(before, state, expected=expected)
+        decoded = self.decoder(before, replace(state, expected=expected))
         likelihood, loss = sequence_loss(self.decoder, decoded, targets, self.loss_config)
         bonus, parts = objective(likelihood, decoded, expected, targets != PAD)
         total = loss.total + bonus / scale(self.loss_config, loss.tokens, len(targets))

@@ -14,7 +14,6 @@ from sightline.nn.decoder import DecoderState
 from sightline.nn.model import EncoderDecoder, pad
 from sightline.nn.posterior import knows_why, posterior
 from sightline.steppers import SearchError, State, Steered, StepResult
-from sightline.types import ContextSet
 from sightline.vocab import BEGIN, END
 
 
@@ -37,12 +36,12 @@ class TorchStepper:
 
     @torch.inference_mode()
     def start(self, inputs: Any) -> State:
-        """`inputs` as the encoder takes them, what it read, or a language model's rows."""
+        """`inputs` as the encoder takes them, a state begun already, or a language model's rows."""
         if isinstance(inputs, Steered):
             return self._start_steered(inputs)
         self.model.eval()
-        if isinstance(inputs, ContextSet):
-            return self.model.decoder.start(inputs)
+        if isinstance(inputs, DecoderState):
+            return inputs
         inputs = self._on_device(inputs)
         return self.model.start(inputs, inputs if self.model.encoder is None else 1)
 

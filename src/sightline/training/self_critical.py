@@ -2,6 +2,7 @@
 
 The gradient is that of E[r(ŷ)] over sampled outputs ŷ. Each of the K samples of an example has the
 mean score of the others as its baseline (Luo 2020), which needs no greedy pass and stays unbiased.
+Hard attention samples its places with the words, and both are credited with the score.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from torch import Tensor
 from sightline import search
 from sightline.metrics import Cider, Corpus, DocumentFrequencies, Metric
 from sightline.metrics.meteor_metric import MeteorMetric
+from sightline.nn.decoder import Decoded
 from sightline.nn.likelihood import chosen_and_normaliser
 from sightline.nn.losses import Loss
 from sightline.nn.model import Batch, EncoderDecoder, pad
 from sightline.nn.stepper import TorchStepper
-from sightline.types import ContextSet
+from sightline.types import Hypothesis
 from sightline.vocab import BEGIN, END, PAD, UNKNOWN, Vocabulary
 
 # token sequences, K for each example in turn, the end token included where it came → rewards
@@ -40,15 +42,32 @@ def self_critical_loss(
     context = model.encode(batch.inputs)  # once: the encoder may be most of the work
     assert context is not None
     fixed = replace(context, values=context.values.detach())
-    drawn = search.sample(stepper, fixed, max_length=max_length, samples=samples, seed=seed)
-    written = [h.tokens for hypotheses in search.finish(drawn) for h in hypotheses]
+    expected = None
+    if model.hard is not None:
+        expected = model.hard.expected_rows(len(context), stepper.device)
+    with torch.inference_mode():
+        begun = replace(model.decoder.start(fixed), expected=expected)
+    drawn = search.sample(stepper, begun, max_length=max_length, samples=samples, seed=seed)
+    found = [hypothesis for hypotheses in search.finish(drawn) for hypothesis in hypotheses]
+    written = [hypothesis.tokens for hypothesis in found]
     rewards = torch.from_numpy(reward(written)).float().view(-1, samples)  # (B, K)
     others = (rewards.sum(1, keepdim=True) - rewards) / (samples - 1)
     advantage = (rewards - others).flatten().to(stepper.device)  # (B · K,)
-    log_likelihood, tokens = _log_likelihood(model, context, written)
-    loss = -(advantage * log_likelihood).sum() / max(1, tokens)
     parts = {"reward": float(rewards.mean()), "advantage": float(advantage.abs().mean())}
-    return Loss(loss, -float(log_likelihood.detach().sum()), tokens, parts)
+    targets = pad([[BEGIN, *tokens] for tokens in written], stepper.device)
+    real = targets[:, 1:] != PAD
+    state, looks = model.decoder.start(context, per_example=samples), None
+    if expected is not None:
+        state = replace(state, expected=expected.repeat_interleave(samples))
+        looks = pad([_places(hypothesis) for hypothesis in found], stepper.device)
+    decoded = model.decoder(targets[:, :-1], state, looks)
+    log_likelihood = _log_likelihood(model, decoded, targets[:, 1:])
+    total = -(advantage * log_likelihood).sum()
+    if model.hard is not None and state.expected is not None:
+        terms, more = model.hard.terms(advantage, decoded, state.expected, real)
+        total, parts = total + terms, parts | more
+    tokens = int(real.sum())
+    return Loss(total / max(1, tokens), -float(log_likelihood.detach().sum()), tokens, parts)
 
 
 class CaptionReward:
@@ -96,20 +115,22 @@ class CaptionReward:
         return rewards
 
 
-def _log_likelihood(
-    model: EncoderDecoder, context: ContextSet, written: Sequence[Sequence[int]]
-) -> tuple[Tensor, int]:
-    """log p of each written sequence, (B · K,), its rows sharing their example's context set."""
-    targets = pad([[BEGIN, *tokens] for tokens in written], context.values.device)
-    state = model.decoder.start(context, per_example=len(targets) // len(context))
-    decoded = model.decoder(targets[:, :-1], state)
-    # As it is sampled: <unknown> is never drawn, so nothing would ever keep its share from growing.
-    output, forbidden = model.decoder.output, torch.tensor([UNKNOWN], device=targets.device)
+def _places(hypothesis: Hypothesis) -> list[int]:
+    """Where each step of a sampled path looked; of a row that used α, where it looked most."""
+    assert hypothesis.attention is not None
+    return [int(place) for place in hypothesis.attention.argmax(1)]
+
+
+def _log_likelihood(model: EncoderDecoder, decoded: Decoded, truth: Tensor) -> Tensor:
+    """log p of each written sequence, (B · K,), as it was sampled.
+
+    <unknown> is never drawn, so nothing would ever keep its share from growing.
+    """
+    output, forbidden = model.decoder.output, torch.tensor([UNKNOWN], device=truth.device)
     bias = output.bias.index_fill(0, forbidden, -torch.inf)
-    truth = targets[:, 1:]
     real = truth != PAD
     chosen, normaliser = chosen_and_normaliser(
         decoded.readouts[real], output.weight, bias, truth[real]
     )
     log_probs = decoded.readouts.new_zeros(truth.shape).masked_scatter(real, chosen - normaliser)
-    return log_probs.sum(1), int(real.sum())
+    return log_probs.sum(1)
