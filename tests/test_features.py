@@ -74,6 +74,36 @@ def test_cached_vectors_are_what_the_encoder_computes(
     np.testing.assert_array_equal(reopened.read(wanted), got)
 
 
+def test_vectors_are_computed_from_those_below_where_these_are_cached(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
+) -> None:
+    from_pixels = extract(pictures, encoder, tmp_path / "apart")
+    some = dict(list(pictures.items())[:7])
+    below = extract(some, encoder.below(), tmp_path / "shared")
+    first = below.ids[0]
+    Image.new("RGB", (70, 50), "red").save(pictures[first])  # no longer what was cached below
+    found = extract(pictures, encoder, tmp_path / "shared")
+    others = [name for name in pictures if name != first]
+    want = from_pixels.read(others)
+    np.testing.assert_allclose(found.read(others), want, atol=4e-3 * np.abs(want).max())
+    changed = direct(encoder, pictures[first])
+    np.testing.assert_allclose(found.read([first])[0], changed, atol=2e-3 * np.abs(changed).max())
+
+
+def test_what_lies_below_is_really_read(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
+) -> None:
+    below = extract(pictures, encoder.below(), tmp_path)
+    stored = below.folder / "features.f16"
+    stored.write_bytes(bytes(stored.stat().st_size))  # all zeros
+    found = extract(pictures, encoder, tmp_path).read(list(pictures))
+    side = encoder.below().grid()
+    zeros = torch.zeros(1, side[0] * side[1], below.key.dimension)
+    with torch.inference_mode():
+        want = encoder.above(zeros)[0].numpy()
+    np.testing.assert_allclose(found, np.stack([want] * 11), atol=2e-3 * np.abs(want).max())
+
+
 def test_a_second_run_computes_nothing(
     pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
 ) -> None:

@@ -8,6 +8,9 @@ A cache is a folder, named for the encoder, its weights and the preprocessing, t
 
 So a run that is killed loses at most a batch, and the next one goes on where it stopped. The stamp
 is the picture file's own mark: a changed picture under an old id is computed anew.
+
+Where the vectors below an encoder's upper part are cached (that part learnt from them), its own are
+computed from those, in a fraction of the time.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import os
 import shutil
 import zlib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -35,6 +38,8 @@ from sightline.media.image import ImageSpec, preprocess, read_image
 from sightline.types import Layout
 
 if TYPE_CHECKING:
+    import torch
+
     from sightline.nn.image_encoders import ImageEncoder
 
 VERSION = 1
@@ -97,6 +102,7 @@ class FeatureCache:
                 f"{len(rows) * self.key.row_bytes:,} are expected; extract again to mend it"
             )
         self._count = len(rows)
+        self.stamps = dict(rows)
         self._row_of = {name: row for row, (name, _) in enumerate(rows)}  # a later row replaces
 
     def __len__(self) -> int:
@@ -159,6 +165,8 @@ def extract_features(
     All good pictures are computed before bad ones are complained about: together, in one
     DataError, or with `skip_bad` in the cache's absence of them. A missing file stops it at once.
     """
+    from sightline.nn.image_encoders import for_inference
+
     key = FeatureKey.of(encoder)
     folder = Path(root) / key.folder_name()
     folder.mkdir(parents=True, exist_ok=True)
@@ -170,19 +178,33 @@ def extract_features(
             raise _complaint(bad, len(pictures))
         todo = [name for name, stamp in stamps.items() if known.get(name) != stamp]
         _check_space(folder, len(todo) * key.row_bytes)
-        if todo:
-            prepared = _prepare_ahead(
-                [(n, pictures[n]) for n in todo], encoder.spec, 2 * batch_size
-            )
-            if progress:
-                prepared = counted(prepared, len(todo), f"features of {key.encoder}")
-            bad |= _compute(prepared, stamps, encoder, folder, batch_size)
+        fast = for_inference(encoder)
+
+        def compute(network: Network, given: Iterator[Outcome], many: int, said: str) -> None:
+            given = counted(given, many, said) if progress and many else given
+            bad.update(_compute(network, given, stamps, encoder, folder, batch_size))
+
+        below = _cache_below(encoder, Path(root), folder) if todo else None
+        if below is not None:
+            ready = [name for name in todo if below.stamps.get(name) == stamps[name]]
+            todo = [name for name in todo if below.stamps.get(name) != stamps[name]]
+            vectors: Iterator[Outcome] = ((name, below.read([name])[0]) for name in ready)
+            compute(fast.above, vectors, len(ready), f"upper features of {key.encoder}")
+        images = _prepare_ahead([(n, pictures[n]) for n in todo], encoder.spec, 2 * batch_size)
+        compute(fast, images, len(todo), f"features of {key.encoder}")
     if bad and not skip_bad:
         raise _complaint(bad, len(pictures))
     return FeatureCache(folder)
 
 
 Outcome = tuple[str, "NDArray[np.float32] | DataError"]
+Network = Callable[["torch.Tensor"], "torch.Tensor"]  # what was prepared → vectors (B, M, D)
+
+
+def _cache_below(encoder: ImageEncoder, root: Path, folder: Path) -> FeatureCache | None:
+    """The cache of the map that the encoder's upper part reads, where there is one."""
+    below = root / FeatureKey.of(encoder.below()).folder_name()
+    return FeatureCache(below) if below != folder and (below / "cache.json").exists() else None
 
 
 def _prepare_ahead(
@@ -213,6 +235,7 @@ def _prepare_ahead(
 
 
 def _compute(
+    network: Network,
     prepared: Iterator[Outcome],
     stamps: Mapping[str, str],
     encoder: ImageEncoder,
@@ -222,9 +245,6 @@ def _compute(
     """Encode what was prepared, batch by batch, into the cache; the reasons of what was bad."""
     import torch
 
-    from sightline.nn.image_encoders import for_inference
-
-    network = for_inference(encoder)
     device = next(encoder.parameters()).device
     bad: dict[str, str] = {}
     batch: list[tuple[str, NDArray[np.float32]]] = []
@@ -232,9 +252,9 @@ def _compute(
     def flush() -> None:
         if not batch:
             return
-        images = torch.from_numpy(np.stack([image for _, image in batch])).to(device)
+        given = torch.from_numpy(np.stack([array for _, array in batch])).to(device)
         with torch.inference_mode():
-            vectors = network(images).half().cpu().numpy()  # (B, M, D)
+            vectors = network(given).half().cpu().numpy()  # (B, M, D)
         if not np.isfinite(vectors).all():
             raise DataError(f"{encoder.name}: its vectors exceed half precision; check the weights")
         _append(folder, [(name, stamps[name]) for name, _ in batch], vectors)
