@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from sightline.config import OptimiserConfig, ScheduleConfig, TrainingConfig
 from sightline.errors import TrainingError, UserError
+from sightline.training.averaging import Average
 from sightline.training.checkpoint import Run
 from sightline.training.journal import read_log
 from sightline.training.loop import train
@@ -123,6 +124,20 @@ def test_weights_that_are_kept_are_the_averaged_ones(tmp_path):
     trained = load_file(folder / "optimiser.safetensors")
     key = "decoder.output.weight"
     assert not torch.equal(weights[key], trained[f"trained.{key}"])
+
+
+def test_the_average_leaves_what_does_not_learn_as_it_is():
+    model = torch.nn.Linear(2, 2)
+    torch.nn.init.constant_(model.weight, -0.0)  # whose sign an average of it would lose
+    model.weight.requires_grad_(False)
+    average = Average(model, 0.5)
+    with torch.no_grad():
+        model.bias.add_(1)
+    before = model.bias.clone()
+    average.update(100)
+    with average.in_place():
+        assert bool(torch.signbit(model.weight).all())
+        assert bool((model.bias < before).all())
 
 
 def test_early_stopping_keeps_the_best(tmp_path):

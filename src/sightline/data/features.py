@@ -101,7 +101,7 @@ class FeatureCache:
                 f"{self.folder / 'features.f16'}: cut short: {size:,} bytes, and "
                 f"{len(rows) * self.key.row_bytes:,} are expected; extract again to mend it"
             )
-        self._count = len(rows)
+        self.count = len(rows)
         self.stamps = dict(rows)
         self._row_of = {name: row for row, (name, _) in enumerate(rows)}  # a later row replaces
 
@@ -130,7 +130,7 @@ class FeatureCache:
                 f"{self.folder}: no features for {len(missing)} pictures, such as {missing[0]!r}"
             )
         key = self.key
-        shape = (self._count, key.rows * key.columns, key.dimension)
+        shape = (self.count, key.rows * key.columns, key.dimension)
         # Mapped for this call only, so that pages read do not count as this process's memory.
         stored = np.memmap(self.folder / "features.f16", np.float16, "r", shape=shape)
         return stored[[self._row_of[name] for name in ids]].astype(dtype, copy=False)
@@ -165,45 +165,71 @@ def extract_features(
     All good pictures are computed before bad ones are complained about: together, in one
     DataError, or with `skip_bad` in the cache's absence of them. A missing file stops it at once.
     """
-    from sightline.nn.image_encoders import for_inference
-
     key = FeatureKey.of(encoder)
     folder = Path(root) / key.folder_name()
-    folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
-        _write_key(folder, key)
-        known = _mend(folder, key)
-        stamps, bad = _stamps(pictures)
-        if bad and not skip_bad:
-            raise _complaint(bad, len(pictures))
-        todo = [name for name, stamp in stamps.items() if known.get(name) != stamp]
-        _check_space(folder, len(todo) * key.row_bytes)
-        fast = for_inference(encoder)
-
-        def compute(network: Network, given: Iterator[Outcome], many: int, said: str) -> None:
-            given = counted(given, many, said) if progress and many else given
-            bad.update(_compute(network, given, stamps, encoder, folder, batch_size))
-
-        below = _cache_below(encoder, Path(root), folder) if todo else None
-        if below is not None:
-            ready = [name for name in todo if below.stamps.get(name) == stamps[name]]
-            todo = [name for name in todo if below.stamps.get(name) != stamps[name]]
-            vectors: Iterator[Outcome] = ((name, below.read([name])[0]) for name in ready)
-            compute(fast.above, vectors, len(ready), f"upper features of {key.encoder}")
-        images = _prepare_ahead([(n, pictures[n]) for n in todo], encoder.spec, 2 * batch_size)
-        compute(fast, images, len(todo), f"features of {key.encoder}")
+    stamps, bad = _stamps(pictures)
+    if bad and not skip_bad:
+        raise _complaint(bad, len(pictures))
+    if not _is_complete(folder, key, stamps):
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder):
+            _write_key(folder, key)
+            known = _mend(folder, key)
+            todo = {name: pictures[name] for name in stamps if known.get(name) != stamps[name]}
+            bad |= _extract(todo, stamps, encoder, folder, batch_size, progress)
     if bad and not skip_bad:
         raise _complaint(bad, len(pictures))
     return FeatureCache(folder)
+
+
+def _is_complete(folder: Path, key: FeatureKey, stamps: Mapping[str, str]) -> bool:
+    """Whether nothing has to be written, so that many can read at once."""
+    try:
+        cache = FeatureCache(folder)
+    except DataError:  # not there, or to be mended
+        return False
+    whole = _size(folder / "features.f16") == cache.count * key.row_bytes
+    return whole and cache.key == key and stamps.items() <= cache.stamps.items()
 
 
 Outcome = tuple[str, "NDArray[np.float32] | DataError"]
 Network = Callable[["torch.Tensor"], "torch.Tensor"]  # what was prepared → vectors (B, M, D)
 
 
-def _cache_below(encoder: ImageEncoder, root: Path, folder: Path) -> FeatureCache | None:
+def _extract(
+    todo: Mapping[str, Path],
+    stamps: Mapping[str, str],
+    encoder: ImageEncoder,
+    folder: Path,
+    batch_size: int,
+    progress: bool,
+) -> dict[str, str]:
+    """Compute the vectors of these pictures; the reasons of what was bad."""
+    from sightline.nn.image_encoders import for_inference
+
+    fast = for_inference(encoder)
+    below = _cache_below(encoder, folder)
+    ready = [name for name in todo if below and below.stamps.get(name) == stamps[name]]
+    known = set(ready)
+    rest = [(name, path) for name, path in todo.items() if name not in known]
+    _check_space(folder, len(todo) * FeatureKey.of(encoder).row_bytes)
+
+    def compute(network: Network, given: Iterator[Outcome], many: int, what: str) -> dict[str, str]:
+        if not many:
+            return {}
+        given = counted(given, many, f"{what} of {encoder.name}") if progress else given
+        return _compute(network, given, stamps, encoder, folder, batch_size)
+
+    if below is not None:
+        vectors: Iterator[Outcome] = ((name, below.read([name])[0]) for name in ready)
+        compute(fast.above, vectors, len(ready), "upper features")
+    images = _prepare_ahead(rest, encoder.spec, 2 * batch_size)
+    return compute(fast, images, len(rest), "features")
+
+
+def _cache_below(encoder: ImageEncoder, folder: Path) -> FeatureCache | None:
     """The cache of the map that the encoder's upper part reads, where there is one."""
-    below = root / FeatureKey.of(encoder.below()).folder_name()
+    below = folder.parent / FeatureKey.of(encoder.below()).folder_name()
     return FeatureCache(below) if below != folder and (below / "cache.json").exists() else None
 
 

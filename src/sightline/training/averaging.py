@@ -14,7 +14,9 @@ class Average:
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self.parameters = dict(model.named_parameters()) if decay else {}
+        # what does not learn stays as it is, bit for bit (and feature caches fit it)
+        learning = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        self.parameters = learning if decay else {}
         self.values = {name: p.detach().clone() for name, p in self.parameters.items()}
 
     @torch.no_grad()

@@ -1,0 +1,95 @@
+"""Show, Attend and Tell's recipes: the same for each of its sets, tried on tiny ones."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+torch = pytest.importorskip("torch", reason="the train extra is not installed")
+
+from safetensors.torch import save_file  # noqa: E402
+
+import sightline  # noqa: E402
+from sightline.commands.recipes import find_recipe  # noqa: E402
+from sightline.data.manifest import write_manifest  # noqa: E402
+from sightline.data.published import coco, flickr30k  # noqa: E402
+from sightline.nn.image_encoders import build_encoder  # noqa: E402
+from sightline.tasks import read_recipe  # noqa: E402
+from sightline.tasks.caption import CaptionTask  # noqa: E402
+from sightline.training.loop import train  # noqa: E402
+from test_prepare import KARPATHY_30K, coco_file, small_flickr30k  # noqa: E402
+
+SMALL = [
+    "min_count=1",
+    "encoder.size=32",
+    "model.embedding=6",
+    "model.hidden=7",
+    "model.attention.size=5",
+    "search.beam=2",
+    "search.max_length=4",
+    "training.steps=2",
+    "training.evaluate_every=2",
+    "training.schedule.warmup=1",
+]
+
+
+@pytest.fixture(scope="module")
+def vgg16(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A weight file of the published shape, with random numbers."""
+    torch.manual_seed(0)
+    path = tmp_path_factory.mktemp("vgg") / "vgg16.safetensors"
+    save_file(build_encoder("vgg16").network.state_dict(), path)
+    return path
+
+
+def small_coco(folder: Path) -> Path:
+    coco_file(folder / "annotations" / "captions_train2014.json", [1, 2, 3], "train2014")
+    coco_file(folder / "annotations" / "captions_val2014.json", [4, 5, 6, 7, 8], "val2014")
+    return folder
+
+
+def small_30k(folder: Path) -> Path:
+    small_flickr30k(folder)
+    (folder / "dataset_flickr30k.json").write_text(json.dumps(KARPATHY_30K))
+    return folder
+
+
+@pytest.mark.parametrize("attention", ["soft", "hard"])
+@pytest.mark.parametrize("name", ["flickr30k", "coco"])
+def test_recipes_differ_only_in_data(name, attention):
+    """Which data, how many steps it is worth, and the runs that bear its name."""
+    mine, base = (
+        read_recipe(find_recipe(Path(f"{which}-{attention}"))) for which in (name, "flickr8k")
+    )
+    assert mine.benchmark == name
+    assert mine.training.steps > base.training.steps
+    length = {key: getattr(base.training, key) for key in ("steps", "evaluate_every")}
+    renamed = json.loads(json.dumps(_plain(mine)).replace(name, "flickr8k"))
+    renamed["training"] |= length
+    assert renamed | {"description": base.description} == _plain(base)
+
+
+def _plain(recipe):
+    from dataclasses import asdict
+
+    return json.loads(json.dumps(asdict(recipe)))
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "read"),
+    [("flickr30k", small_30k, flickr30k), ("coco", small_coco, coco)],
+)
+def test_soft_then_hard_train_on_a_tiny_set_in_its_own_format(
+    name, make, read, vgg16, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # recipes name each other's runs
+    write_manifest(f"{name}.jsonl", read(make(tmp_path / "set")).examples)
+    soft = read_recipe(find_recipe(Path(f"{name}-soft")), [*SMALL, f"encoder.weights={vgg16}"])
+    train(CaptionTask(soft), f"runs/{name}-soft", console=Console(quiet=True))
+    hard = read_recipe(find_recipe(Path(f"{name}-hard")), SMALL)
+    outcome = train(CaptionTask(hard), f"runs/{name}-hard", console=Console(quiet=True))
+    assert outcome.progress.step == 2
+    model = sightline.load(f"runs/{name}-hard")
+    example = next(e for e in CaptionTask(hard).dev)
+    assert model.describe(example.media).attention is not None
