@@ -1,6 +1,7 @@
 """Show, Attend and Tell's recipes: the same for each of its sets, tried on tiny ones."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,6 @@ def test_recipes_differ_only_in_data(name, attention):
 
 
 def _plain(recipe):
-    from dataclasses import asdict
-
     return json.loads(json.dumps(asdict(recipe)))
 
 
@@ -91,5 +90,4 @@ def test_soft_then_hard_train_on_a_tiny_set_in_its_own_format(
     outcome = train(CaptionTask(hard), f"runs/{name}-hard", console=Console(quiet=True))
     assert outcome.progress.step == 2
     model = sightline.load(f"runs/{name}-hard")
-    example = next(e for e in CaptionTask(hard).dev)
-    assert model.describe(example.media).attention is not None
+    assert model.describe(CaptionTask(hard).dev[0].media).attention is not None

@@ -176,6 +176,7 @@ def extract_features(
             _write_key(folder, key)
             known = _mend(folder, key)
             todo = {name: pictures[name] for name in stamps if known.get(name) != stamps[name]}
+            _check_space(folder, len(todo) * key.row_bytes)
             bad |= _extract(todo, stamps, encoder, folder, batch_size, progress)
     if bad and not skip_bad:
         raise _complaint(bad, len(pictures))
@@ -212,7 +213,6 @@ def _extract(
     ready = [name for name in todo if below and below.stamps.get(name) == stamps[name]]
     known = set(ready)
     rest = [(name, path) for name, path in todo.items() if name not in known]
-    _check_space(folder, len(todo) * FeatureKey.of(encoder).row_bytes)
 
     def compute(network: Network, given: Iterator[Outcome], many: int, what: str) -> dict[str, str]:
         if not many:
