@@ -1,0 +1,108 @@
+"""How much of what captioners write do they take from the picture?
+
+    python -m benchmarks.picture_use MANIFEST [NAME=]MODEL … [--split dev]
+
+Each caption is told to the model word by word, once with its own picture and once with the next
+one's: what the likelihood loses is what the picture had told. By a word's place in its caption,
+for a decoder that saw the picture once may have forgotten it later. Models may be runs or in the
+zoo.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import sightline
+from sightline.data.manifest import Example, normalise_caption, read_split
+from sightline.tasks.captioner import Captioner
+from sightline.vocab import END, PAD, UNKNOWN
+
+BATCH = 50  # pictures at a time; each is also told another one's caption
+PLACES = ((0, 1), (1, 2), (2, 3), (3, 6), (6, 10), (10, None))  # of words, from 0
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PictureUse:
+    """Nats of each told word (N, T), NaN where there is none, with its own picture and another."""
+
+    own: Floats
+    other: Floats
+
+    def mean(self, first: int = 0, last: int | None = None) -> tuple[float, float]:
+        """Nats a word of those places, with the own picture and with another."""
+        own, other = (each[:, first:last] for each in (self.own, self.other))
+        return float(np.nanmean(own)), float(np.nanmean(other))
+
+
+def picture_use(model: Captioner, examples: Sequence[Example]) -> PictureUse:
+    """Of the first caption of every picture; words that the model does not know are left out."""
+    if len(examples) < 2:
+        raise SystemExit(
+            "picture_use needs two pictures or more: one is shown in the other's place"
+        )
+    longest = model.recipe.longest
+    texts = [normalise_caption(example.targets[0]) for example in examples]
+    captions = [[*model.vocab.encode(text)[:longest], END] for text in texts]
+    found: list[list[Floats]] = [[], []]
+    for at in range(0, len(examples), BATCH):
+        some = examples[at : at + BATCH]
+        others = [examples[(at + i + 1) % len(examples)] for i in range(len(some))]
+        for shown, nats in zip((some, others), found, strict=True):
+            images = np.stack([model.read(str(e.media)).image for e in shown])
+            told = captions[at : at + BATCH]
+            nats.append(_nats(model, model.encoder.encode(images), told, longest + 1))
+    return PictureUse(*(np.concatenate(nats) for nats in found))
+
+
+def _nats(
+    model: Captioner, vectors: NDArray[np.float32], told: Sequence[Sequence[int]], width: int
+) -> Floats:
+    """−log p of each told token, (N, width)."""
+    nats = np.full((len(told), width), np.nan)
+    state = model.stepper.start(vectors)
+    before = np.full(len(told), model.stepper.begin)
+    for t in range(max(map(len, told))):
+        result = model.stepper.step(state, before)
+        token = np.array([tokens[t] if t < len(tokens) else PAD for tokens in told])
+        real = (token != PAD) & (token != UNKNOWN)  # <unknown> is never written
+        nats[real, t] = -result.log_probs[real.nonzero()[0], token[real]]
+        state, before = result.state, token
+    return nats
+
+
+def report(name: str, use: PictureUse) -> None:
+    own, other = use.mean()
+    print(f"\n{name}: {own:.3f} nats a word, {other:.3f} with another picture: ", end="")
+    print(f"the picture tells {other - own:.3f}")
+    for first, last in PLACES:
+        if np.isnan(use.own[:, first:last]).all():  # no caption is that long
+            continue
+        own, other = use.mean(first, last)
+        place = (
+            f"word {first + 1}" if last == first + 1 else f"words {first + 1} to {last or 'end'}"
+        )
+        print(f"  {place:<14} {own:6.3f} {other:6.3f}   {other - own:+.3f}")
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(prog="python -m benchmarks.picture_use")
+    asked.add_argument("manifest", type=Path)
+    asked.add_argument("models", nargs="+", metavar="[NAME=]MODEL")
+    asked.add_argument("--split", default="dev")
+    given = asked.parse_args()
+    examples = [e for e in read_split(given.manifest, given.split, "caption") if e.targets]
+    print(f"{len(examples)} captions, the {given.split} split of {given.manifest}")
+    for model in given.models:
+        name, _, path = model.rpartition("=")
+        report(name or path, picture_use(sightline.load(path), examples))
+
+
+if __name__ == "__main__":
+    main()
