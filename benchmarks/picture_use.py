@@ -23,7 +23,7 @@ from sightline.data.manifest import Example, normalise_caption, read_split
 from sightline.tasks.captioner import Captioner
 from sightline.vocab import END, PAD, UNKNOWN
 
-BATCH = 50  # pictures at a time; each is also told another one's caption
+BATCH = 50  # pictures at a time
 PLACES = ((0, 1), (1, 2), (2, 3), (3, 6), (6, 10), (10, None))  # of words, from 0
 Floats = NDArray[np.float64]
 
@@ -52,12 +52,12 @@ def picture_use(model: Captioner, examples: Sequence[Example]) -> PictureUse:
     captions = [[*model.vocab.encode(text)[:longest], END] for text in texts]
     found: list[list[Floats]] = [[], []]
     for at in range(0, len(examples), BATCH):
-        some = examples[at : at + BATCH]
-        others = [examples[(at + i + 1) % len(examples)] for i in range(len(some))]
-        for shown, nats in zip((some, others), found, strict=True):
-            images = np.stack([model.read(str(e.media)).image for e in shown])
-            told = captions[at : at + BATCH]
-            nats.append(_nats(model, model.encoder.encode(images), told, longest + 1))
+        told = captions[at : at + BATCH]
+        shown = [examples[(at + i) % len(examples)] for i in range(len(told) + 1)]
+        images = np.stack([model.read(str(example.media)).image for example in shown])
+        vectors = model.encoder.encode(images)  # (B + 1, M, D): each with the next one's
+        for which, nats in zip((vectors[:-1], vectors[1:]), found, strict=True):
+            nats.append(_nats(model, which, told, longest + 1))
     return PictureUse(*(np.concatenate(nats) for nats in found))
 
 
