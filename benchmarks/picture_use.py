@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sightline
+from sightline import search
 from sightline.data.manifest import Example, normalise_caption, read_split
 from sightline.tasks.captioner import Captioner
-from sightline.vocab import END, PAD, UNKNOWN
+from sightline.vocab import END
 
 BATCH = 50  # pictures at a time
 PLACES = ((0, 1), (1, 2), (2, 3), (3, 6), (6, 10), (10, None))  # of words, from 0
@@ -47,9 +48,9 @@ def picture_use(model: Captioner, examples: Sequence[Example]) -> PictureUse:
         raise SystemExit(
             "picture_use needs two pictures or more: one is shown in the other's place"
         )
-    longest = model.recipe.longest
     texts = [normalise_caption(example.targets[0]) for example in examples]
-    captions = [[*model.vocab.encode(text)[:longest], END] for text in texts]
+    captions = [[*model.vocab.encode(text), END] for text in texts]
+    width = max(map(len, captions))
     found: list[list[Floats]] = [[], []]
     for at in range(0, len(examples), BATCH):
         told = captions[at : at + BATCH]
@@ -57,7 +58,7 @@ def picture_use(model: Captioner, examples: Sequence[Example]) -> PictureUse:
         images = np.stack([model.read(str(example.media)).image for example in shown])
         vectors = model.encoder.encode(images)  # (B + 1, M, D): each with the next one's
         for which, nats in zip((vectors[:-1], vectors[1:]), found, strict=True):
-            nats.append(_nats(model, which, told, longest + 1))
+            nats.append(_nats(model, which, told, width))
     return PictureUse(*(np.concatenate(nats) for nats in found))
 
 
@@ -66,14 +67,9 @@ def _nats(
 ) -> Floats:
     """−log p of each told token, (N, width)."""
     nats = np.full((len(told), width), np.nan)
-    state = model.stepper.start(vectors)
-    before = np.full(len(told), model.stepper.begin)
-    for t in range(max(map(len, told))):
-        result = model.stepper.step(state, before)
-        token = np.array([tokens[t] if t < len(tokens) else PAD for tokens in told])
-        real = (token != PAD) & (token != UNKNOWN)  # <unknown> is never written
-        nats[real, t] = -result.log_probs[real.nonzero()[0], token[real]]
-        state, before = result.state, token
+    for row, forced in enumerate(search.rescore(model.stepper, vectors, told)):
+        nats[row, : len(forced.tokens)] = -forced.log_probs
+    nats[np.isinf(nats)] = np.nan  # <unknown> is never written
     return nats
 
 
