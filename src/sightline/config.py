@@ -181,6 +181,8 @@ class TrainingConfig:
     initial: str | None = None  # a model of the same kind whose weights to begin with
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    # Of the words before, the part that the model draws itself at the last step; grows from 0
+    scheduled_sampling: BelowOne = 0.0
     ema: BelowOne = 0.0  # decay of the averaged weights that are evaluated and kept; 0 for none
     evaluate_every: Positive = 500
     save_every: Count = 0  # extra checkpoints between evaluations; 0 for none

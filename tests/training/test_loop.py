@@ -45,6 +45,7 @@ training:
   evaluate_every: 20
   save_every: 7
   ema: 0.9
+  scheduled_sampling: 0.3
   tensorboard: false
   optimiser: {{kind: {optimiser}, learning_rate: 0.01, momentum: 0.5}}
   schedule: {{kind: cosine, warmup: 10}}
@@ -115,6 +116,14 @@ def test_every_optimiser_learns_and_resumes_exactly(tmp_path, kind):
     assert all(torch.equal(weights[key], expected[key]) for key in expected)
     losses = [e["loss"] for e in read_log(tmp_path / "whole" / "log.jsonl") if e["kind"] == "train"]
     assert losses[-1] < losses[0]
+
+
+def test_scheduled_sampling_grows_from_nothing_to_its_share(tmp_path):
+    task, shares = toy(scheduled_sampling=0.6), []
+    loss = task.loss
+    task.loss = lambda model, *rest: (shares.append(model.own_words), loss(model, *rest))[1]
+    train(task, tmp_path / "run", console=QUIET)
+    assert shares == pytest.approx([0.6 * step / 30 for step in range(30)])
 
 
 def test_weights_that_are_kept_are_the_averaged_ones(tmp_path):

@@ -13,7 +13,7 @@ from sightline.errors import ConfigError, DataError
 from sightline.nn.decoder import Decoder, DecoderState
 from sightline.nn.losses import HardObjective, Loss, scale, sequence_loss
 from sightline.types import ContextSet
-from sightline.vocab import PAD
+from sightline.vocab import PAD, UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class EncoderDecoder(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
         self.loss_config = loss
+        self.own_words = 0.0  # scheduled sampling: how many words before it draws; the loop sets it
         self.hard: HardObjective | None = None
         if decoder.attention is not None and decoder.config.attention.hard:
             self.hard = HardObjective(loss.hard)
@@ -73,9 +74,28 @@ class EncoderDecoder(nn.Module):
                 return self._hard_loss(self.hard, context, before, targets)
             examples = len(targets) if context is None else len(context)
             state = self.decoder.start(context, len(targets), len(targets) // examples)
-        decoded = self.decoder(before, state)
+        decoded = self.decoder(self._partly_own(before, state), state)
         _, loss = sequence_loss(self.decoder, decoded, targets, self.loss_config)
         return loss, decoded.state
+
+    def _partly_own(self, before: Tensor, state: DecoderState) -> Tensor:
+        """The words before, (N, T), in training some of its own (Bengio et al. 2015).
+
+        Each is drawn given all before it, drawn or true; the gradient does not pass through them.
+        """
+        if not (self.training and self.own_words):
+            return before
+        own = (torch.rand(before.shape, device=before.device) < self.own_words) & (before != PAD)
+        mixed = before.clone()
+        self.decoder.eval()
+        with torch.no_grad():
+            for t in range(1, before.shape[1]):
+                logits, _, state = self.decoder.step(mixed[:, t - 1], state)
+                logits[:, : UNKNOWN + 1] = -torch.inf
+                drawn = torch.multinomial(logits.softmax(1), 1)[:, 0]
+                mixed[:, t] = torch.where(own[:, t], drawn, before[:, t])
+        self.decoder.train()
+        return mixed
 
     def _hard_loss(
         self, objective: HardObjective, context: ContextSet, before: Tensor, targets: Tensor
@@ -87,7 +107,8 @@ class EncoderDecoder(nn.Module):
             each.repeat_interleave(samples, 0) for each in (before, targets, expected)
         )
         state = self.decoder.start(context, per_example=len(targets) // len(context))
-        decoded = self.decoder(before, replace(state, expected=expected))
+        state = replace(state, expected=expected)
+        decoded = self.decoder(self._partly_own(before, state), state)
         likelihood, loss = sequence_loss(self.decoder, decoded, targets, self.loss_config)
         bonus, parts = objective(likelihood, decoded, expected, targets != PAD)
         total = loss.total + bonus / scale(self.loss_config, loss.tokens, len(targets))

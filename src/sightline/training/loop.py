@@ -153,6 +153,7 @@ class Trainer:
         rate = config.optimiser.learning_rate * factor
         set_learning_rate(self.optimiser, rate)
         self.model.train()
+        self.model.own_words = config.scheduled_sampling * self.progress.step / config.steps
         loss, state = self.task.loss(self.model, batch.to(self.device), self.carry)
         self._check(loss, batch)
         self.optimiser.zero_grad(set_to_none=True)

@@ -1,0 +1,107 @@
+"""Scheduled sampling: what the decoder reads against the enumeration of all it could read."""
+
+import itertools
+
+import pytest
+import torch
+
+from sightline.config import AttentionConfig, DecoderConfig, LossConfig
+from sightline.nn.decoder import Decoder
+from sightline.nn.losses import sequence_loss
+from sightline.nn.model import Batch, EncoderDecoder
+from sightline.types import ContextSet
+from sightline.vocab import BEGIN, END, PAD
+
+V, D = 6, 4  # 4 special tokens and two words
+WORDS = (4, 5)
+
+
+class Given(torch.nn.Module):
+    def forward(self, inputs):
+        return inputs
+
+
+def tiny(*, kind="content", hard=False, dropout=0.0):
+    torch.manual_seed(1)
+    config = DecoderConfig(
+        embedding=5,
+        hidden=6,
+        attention=AttentionConfig(kind=kind, size=4, hard=hard),
+        context=("state",),
+        dropout=dropout,
+    )
+    model = EncoderDecoder(Given(), Decoder(config, V, D), LossConfig()).double().train()
+    with torch.no_grad():  # its words depend on the words before
+        model.decoder.embed.weight.mul_(3)
+        model.decoder.recurrent.weight_ih_l0.mul_(3)
+        model.decoder.output.weight.mul_(2)
+    return model
+
+
+def context_of(examples):
+    torch.manual_seed(4)
+    values = torch.randn(1, 3, D, dtype=torch.float64).expand(examples, -1, -1)
+    return ContextSet(values, torch.ones(examples, 3, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("kind", ["content", "none"])
+def test_each_word_is_the_true_one_or_drawn_given_all_that_was_read(kind):
+    model, share, rows = tiny(kind=kind, dropout=0.5), 0.4, 40_000  # drawn without dropout
+    true = [BEGIN, 4, 4, 5]
+    model.own_words = share
+    state = model.decoder.start(context_of(1), per_example=rows)
+    torch.manual_seed(5)
+    read = model._partly_own(torch.tensor([true]).expand(rows, -1), state)
+    assert model.decoder.training
+
+    paths = list(itertools.product(WORDS, repeat=3))
+    model.eval()
+    every = torch.tensor([[BEGIN, *path] for path in paths])
+    with torch.no_grad():
+        decoded = model.decoder(every, model.decoder.start(context_of(1), per_example=len(paths)))
+        likely = model.decoder.output(decoded.readouts)[..., list(WORDS)].softmax(-1)
+    for number, path in enumerate(paths):
+        expected = 1.0
+        for t, word in enumerate(path):
+            drawn = float(likely[number, t, WORDS.index(word)])
+            expected *= share * drawn + (1 - share) * (word == true[t + 1])
+        found = float((read[:, 1:] == torch.tensor(path)).all(1).double().mean())
+        assert found == pytest.approx(expected, abs=4 * (expected / rows) ** 0.5), path
+    assert float(likely[:, 1, 0].max() - likely[:, 1, 0].min()) > 0.1  # or nothing was shown
+
+
+def test_the_loss_is_that_of_the_true_words_after_what_was_read():
+    model, targets = tiny(), torch.tensor([[BEGIN, 4, 5, 4, END], [BEGIN, 5, END, PAD, PAD]] * 8)
+    context = context_of(len(targets))
+    model.own_words = 0.5
+    torch.manual_seed(6)
+    loss, _ = model.loss(Batch(targets, context))
+    torch.manual_seed(6)
+    state = model.decoder.start(context)
+    read = model._partly_own(targets[:, :-1], state)
+    assert bool((read != targets[:, :-1]).any())
+    assert torch.equal(read[:, 0], targets[:, 0])
+    assert torch.equal(read == PAD, targets[:, :-1] == PAD)
+    _, expected = sequence_loss(
+        model.decoder, model.decoder(read, state), targets[:, 1:], LossConfig()
+    )
+    assert loss.total.item() == pytest.approx(expected.total.item(), rel=1e-12)
+
+
+def test_a_model_that_does_not_train_reads_the_true_words():
+    model, targets = tiny().eval(), torch.tensor([[BEGIN, 4, 5, 4, END]])
+    expected, _ = model.loss(Batch(targets, context_of(1)))
+    model.own_words = 0.9
+    found, _ = model.loss(Batch(targets, context_of(1)))
+    assert torch.equal(found.total, expected.total)
+
+
+def test_hard_attention_reads_its_own_words_too():
+    model, targets = tiny(hard=True), torch.tensor([[BEGIN, 4, 5, 4, END]] * 6)
+    model.own_words = 0.9
+    seen = []
+    model.decoder.embed.register_forward_hook(lambda _, given, __: seen.append(given[0]))
+    loss, _ = model.loss(Batch(targets, context_of(6)))
+    loss.total.backward()
+    assert bool((seen[-1] != targets[:, :-1]).any())
+    assert all(bool(p.grad.isfinite().all()) for p in model.parameters() if p.grad is not None)
