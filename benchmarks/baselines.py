@@ -6,13 +6,13 @@
 Soft attention, Show and Tell (the picture only before the first word) and a vanilla RNN (the
 picture at every step) are trained on the vectors of one frozen VGG-16 (its weight file) in three
 steps, the same for each: by likelihood, on by the score of what it writes, and the mean of both.
-Then they describe the test split. Stopped, it goes on where it was.
+Then they describe the test split, as they were after each. Stopped, it goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -25,7 +25,6 @@ from sightline.data.manifest import Example, read_split
 from sightline.data.progress import counted
 from sightline.metrics import compare, score
 from sightline.tasks.captioner import SEARCH_BATCH, Captioner
-from sightline.training.journal import read_log
 from sightline.types import Layout
 
 MODELS = ("soft-paper", "show-and-tell", "vanilla")  # in the order expected; recipes flickr8k-…
@@ -40,12 +39,13 @@ REWARD = [
 ]
 METRICS = ["bleu", "meteor", "cider"]
 SHOWN = ("bleu_1", "bleu_4", "meteor", "cider")
-Trained = tuple[str, int]  # a model and its seed
+STEPS = ("by likelihood", "then by reward", "the mean of both")
+Trained = tuple[str, str, int]  # a step, a model's name, its seed
 Texts = dict[str, str]  # by the example's id
 
 
-def train(name: str, seed: int, out: Path, data: Sequence[str]) -> tuple[Path, Path, Path]:
-    """A model's three folders: by likelihood, by reward, the mean of both."""
+def train(name: str, seed: int, out: Path, data: Sequence[str]) -> dict[Trained, Path]:
+    """A model's folders, after each step."""
     likelihood = out / f"{name}-{seed}"
     reward, mean = Path(f"{likelihood}-cider"), Path(f"{likelihood}-mean")
     recipe, same = f"flickr8k-{name}", [*data, *SAME, f"training.seed={seed}"]
@@ -53,7 +53,8 @@ def train(name: str, seed: int, out: Path, data: Sequence[str]) -> tuple[Path, P
     trainings.train(recipe, reward, [*same, *REWARD, f"training.initial={likelihood}"])
     if not mean.exists():
         trainings.sightline("average", likelihood, reward, "--out", mean)
-    return likelihood, reward, mean
+    folders = (likelihood, reward, mean)
+    return {(step, name, seed): path for step, path in zip(STEPS, folders, strict=True)}
 
 
 def captions(
@@ -78,40 +79,33 @@ def captions(
     return written
 
 
-def report_training(folders: Mapping[Trained, Sequence[Path]]) -> None:
-    """How the two trainings ended, by their logs."""
-    print(f"\n{'CIDEr / BLEU-4 on dev':<22}{'by likelihood':>15}{'by reward':>15}")
-    for (model, seed), (*runs, _) in folders.items():
-        cells = []
-        for run in runs:
-            evaluations = (e for e in read_log(run / "log.jsonl") if e["kind"] == "evaluation")
-            best = max(evaluations, key=lambda evaluation: evaluation["cider"])
-            cells.append(f"{100 * best['cider']:.1f} / {100 * best['bleu_4']:.1f}")
-        print(f"{model:<17}{seed:<5}{cells[0]:>15}{cells[1]:>15}")
-
-
-def report_scores(
-    written: Mapping[Trained, Texts], references: Mapping[str, Sequence[str]]
-) -> None:
-    """Each model's scores, the means of several seeds, and each one's lead over the next."""
-    print(f"\n{'the mean of both':<22}" + "".join(f"{key:>9}" for key in SHOWN))
-    scores: dict[str, list[list[float]]] = {}  # of each model's seeds
-    for (model, seed), texts in written.items():
-        found = score(texts, references, METRICS, intervals=False)["corpus"]
-        scores.setdefault(model, []).append([100 * found[key] for key in SHOWN])
-        print(f"{model:<17}{seed:<5}" + "".join(f"{value:9.1f}" for value in scores[model][-1]))
-    for model, seeds in scores.items():
-        if len(seeds) > 1:
-            means = np.mean(seeds, axis=0)
-            print(f"{model:<17}mean " + "".join(f"{value:9.1f}" for value in means))
-    every_seed = dict.fromkeys(seed for _, seed in written)
-    for (first, second), seed in product(pairwise(scores), every_seed):
-        both = compare(written[first, seed], written[second, seed], references, METRICS)
-        print(f"\n{first} − {second}, seed {seed} (95 % of resampled sets)")
+def report(written: Mapping[Trained, Texts], references: Mapping[str, Sequence[str]]) -> None:
+    """Scores after each step, the means of several seeds, and each model's lead over the next."""
+    seeds = list(dict.fromkeys(seed for *_, seed in written))
+    names = list(dict.fromkeys(name for _, name, _ in written))
+    for step in STEPS:
+        print(f"\n{step:<22}" + "".join(f"{key:>9}" for key in SHOWN))
+        for name in names:
+            rows = []
+            for seed in seeds:
+                found = score(written[step, name, seed], references, METRICS, intervals=False)
+                rows.append([100 * found["corpus"][key] for key in SHOWN])
+                _row(f"{name} {seed}", rows[-1])
+            if len(rows) > 1:
+                _row(f"{name} mean", np.mean(rows, axis=0))
+    print("\nleads after the last step, with 95 % of resampled sets")
+    for (first, second), seed in product(pairwise(names), seeds):
+        pair = (written[STEPS[-1], name, seed] for name in (first, second))
+        both = compare(*pair, references, METRICS)
+        print(f"{first} − {second}, seed {seed}")
         for key in SHOWN:
             low, high = both["intervals"][key]
             gap = both["difference"][key]
             print(f"  {key:<8}{100 * gap:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})")
+
+
+def _row(label: str, values: Iterable[float]) -> None:
+    print(f"{label:<22}" + "".join(f"{value:9.1f}" for value in values), flush=True)
 
 
 def main() -> None:
@@ -124,16 +118,14 @@ def main() -> None:
     asked.add_argument("--split", default="test")
     given = asked.parse_args()
     data = [f"manifest={given.manifest}", f"encoder.weights={given.vgg16}"]
-    folders = {
-        (name, seed): train(name, seed, given.out, data)
-        for name in given.models
-        for seed in given.seeds
-    }
-    report_training(folders)
+    folders: dict[Trained, Path] = {}
+    for name, seed in product(given.models, given.seeds):
+        folders |= train(name, seed, given.out, data)
     examples = [e for e in read_split(given.manifest, given.split, "caption") if e.targets]
+    models = {trained: sightline.load(folder) for trained, folder in folders.items()}
+    written = captions(models, examples)
     print(f"\n{len(examples)} pictures, the {given.split} split of {given.manifest}")
-    models = {trained: sightline.load(mean) for trained, (*_, mean) in folders.items()}
-    report_scores(captions(models, examples), {e.id: e.targets for e in examples})
+    report(written, {e.id: e.targets for e in examples})
 
 
 if __name__ == "__main__":
