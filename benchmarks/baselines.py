@@ -5,8 +5,9 @@
 
 Soft attention, Show and Tell (the picture only before the first word) and a vanilla RNN (the
 picture at every step) are trained on the vectors of one frozen VGG-16 (its weight file) in three
-steps, the same for each: by likelihood, on by the score of what it writes, and the mean of both.
-Then they describe the test split, as they were after each. Stopped, it goes on where it was.
+steps, the same for each: by likelihood, on by the score of what it writes, and the mean of both,
+two parts to one (chosen on dev). Then they describe the test split, as they were after each step.
+Stopped, it goes on where it was.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def train(name: str, seed: int, out: Path, data: Sequence[str]) -> dict[Trained,
     trainings.train(recipe, likelihood, same)
     trainings.train(recipe, reward, [*same, *REWARD, f"training.initial={likelihood}"])
     if not mean.exists():
-        trainings.sightline("average", likelihood, reward, "--out", mean)
+        trainings.sightline("average", likelihood, likelihood, reward, "--out", mean)
     folders = (likelihood, reward, mean)
     return {(step, name, seed): path for step, path in zip(STEPS, folders, strict=True)}
 

@@ -37,7 +37,7 @@ def test_three_models_are_trained_alike_go_on_and_are_scored(shapes, tmp_path, m
         same = ["manifest=" + recipe.manifest, "encoder.weights=default", *small]
         assert mine[0][:-2] == ["train", f"flickr8k-{name}", *same, "training.seed=2"]
         assert mine[1][-3] == f"training.initial={tmp_path / name}-2"
-        assert mine[2] == ["average", *(f"{tmp_path / name}-2{end}" for end in ("", "-cider")),
+        assert mine[2] == ["average", *(f"{tmp_path / name}-2{end}" for end in ("", "", "-cider")),
                            "--out", f"{tmp_path / name}-2-mean"]  # fmt: skip
 
     examples = read_split(recipe.manifest, "test", "caption")
