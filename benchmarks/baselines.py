@@ -1,7 +1,7 @@
 """Does attention earn its place? Three captioners on one encoder, with one budget.
 
-    python -m benchmarks.baselines MANIFEST VGG16 [--out runs] [--seeds 1] [--models NAME …]
-        [--split test]
+    python -m benchmarks.baselines MANIFEST VGG16 [key=value …] [--out runs] [--seeds 1]
+        [--models NAME …] [--split test]
 
 Soft attention, Show and Tell (the picture only before the first word) and a vanilla RNN (the
 picture at every step) are trained on the vectors of one frozen VGG-16 (its weight file) in three
@@ -113,12 +113,13 @@ def main() -> None:
     asked = argparse.ArgumentParser(prog="python -m benchmarks.baselines")
     asked.add_argument("manifest", type=Path)
     asked.add_argument("vgg16", type=Path, help="VGG-16's weights, .safetensors")
+    asked.add_argument("overrides", nargs="*", metavar="key=value", help="of all three recipes")
     asked.add_argument("--out", type=Path, default=Path("runs"))
     asked.add_argument("--seeds", type=int, nargs="+", default=[1])
     asked.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     asked.add_argument("--split", default="test")
     given = asked.parse_args()
-    data = [f"manifest={given.manifest}", f"encoder.weights={given.vgg16}"]
+    data = [f"manifest={given.manifest}", f"encoder.weights={given.vgg16}", *given.overrides]
     folders: dict[Trained, Path] = {}
     for name, seed in product(given.models, given.seeds):
         folders |= train(name, seed, given.out, data)

@@ -26,7 +26,16 @@ def test_three_models_are_trained_alike_go_on_and_are_scored(shapes, tmp_path, m
     ]
     monkeypatch.setattr(benchmark, "SAME", small)
     monkeypatch.setattr(benchmark, "REWARD", ["self_critical=2", "training.steps=3"])
-    given = [recipe.manifest, "default", "--out", str(tmp_path), "--seeds", "1", "2"]
+    given = [
+        recipe.manifest,
+        "default",
+        "training.scheduled_sampling=0.5",
+        "--out",
+        str(tmp_path),
+        "--seeds",
+        "1",
+        "2",
+    ]
     monkeypatch.setattr("sys.argv", ["baselines", *given])
     benchmark.main()
     told = capsys.readouterr().out.splitlines()
@@ -34,7 +43,7 @@ def test_three_models_are_trained_alike_go_on_and_are_scored(shapes, tmp_path, m
     assert [command[0] for command in commands] == ["train", "train", "average"] * 6
     for name in benchmark.MODELS:  # alike but for the recipe and the folders
         mine = [c for c in commands if any(f"{name}-2" in word for word in c)]
-        same = ["manifest=" + recipe.manifest, "encoder.weights=default", *small]
+        same = [f"manifest={recipe.manifest}", "encoder.weights=default", given[2], *small]
         assert mine[0][:-2] == ["train", f"flickr8k-{name}", *same, "training.seed=2"]
         assert mine[1][-3] == f"training.initial={tmp_path / name}-2"
         assert mine[2] == ["average", *(f"{tmp_path / name}-2{end}" for end in ("", "", "-cider")),
