@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: demo test lint bench clean
 
 demo: $(INSTALLED) ## describe with the model that ships, write the figures, tell where they are
-	$(BIN)/python -m sightline.demo
+	$(BIN)/python -m sightline.commands.demo
 
 test: $(INSTALLED) lint ## lint, types and the whole quick test suite
 	$(BIN)/pytest

@@ -21,10 +21,10 @@ import numpy as np
 
 import sightline
 from benchmarks.data import data_path
+from sightline.data.sentences import JOIN, clean, mark_words
 from sightline.media.text import read_lines
 from sightline.metrics.alignment import AlignmentErrorRate, GoldAlignment, read_alignment
 from sightline.tasks.alignments import diagonal
-from sightline.tasks.sentences import JOIN, clean, mark_words
 from sightline.tasks.translator import Translator
 
 SIGNS = ".,;:!?\"'()„“”‚‘’«»-"

@@ -35,8 +35,8 @@ import sightline
 from benchmarks.data import data_path
 from benchmarks.things import own_words
 from sightline import search
+from sightline.data.converters.published import flickr8k
 from sightline.data.manifest import Example, normalise_caption
-from sightline.data.published import flickr8k
 from sightline.figures.looks import looks_of
 from sightline.media.image import preprocess, read_image
 from sightline.samples import samples

@@ -24,13 +24,13 @@ from benchmarks import machine
 from benchmarks.training_step import Work, best_of, straightforward
 from sightline.commands.recipes import SHIPPED
 from sightline.data.batching import similar_length
+from sightline.data.vocabulary import BEGIN, END, PAD
 from sightline.nn.decoder import Decoder
+from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.nn.losses import doubly_stochastic, sequence_loss
-from sightline.nn.memory import keep_freed_memory
 from sightline.nn.model import pad
 from sightline.tasks import read_recipe
 from sightline.types import ContextSet
-from sightline.vocab import BEGIN, END, PAD
 
 PICTURES, CAPTIONS = 6000, 5
 PLACES, DEPTH, VOCABULARY = 81, 1280, 2924

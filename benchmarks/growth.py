@@ -21,11 +21,11 @@ import torch
 from benchmarks import machine
 from sightline import search
 from sightline.config import AttentionConfig, DecoderConfig
-from sightline.exported import START, STEP, Export
+from sightline.data.vocabulary import END
+from sightline.export.graphs import start_graph, step_graph
 from sightline.nn.decoder import Decoder
-from sightline.nn.graphs import start_graph, step_graph
-from sightline.onnx_stepper import OnnxStepper
-from sightline.vocab import END
+from sightline.runtime.model_folder import START, STEP, Export
+from sightline.runtime.onnx import OnnxStepper
 
 VECTOR = 1280  # numbers of an annotation vector
 CONFIG = DecoderConfig(embedding=384, hidden=512, attention=AttentionConfig(size=384))

@@ -25,7 +25,7 @@ from benchmarks.translation_quality import report_scores, translations
 from sightline.commands.recipes import SHIPPED
 from sightline.data.manifest import Example, read_split
 from sightline.media.text import read_lines
-from sightline.nn.memory import keep_freed_memory
+from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.nn.model import Batch
 from sightline.tasks import read_recipe
 from sightline.tasks.translate import TranslateRecipe, TranslateTask

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 import sightline
 from sightline import search
 from sightline.data.manifest import Example, normalise_caption, read_split
+from sightline.data.vocabulary import END
 from sightline.tasks.captioner import Captioner
-from sightline.vocab import END
 
 BATCH = 50  # pictures at a time
 PLACES = ((0, 1), (1, 2), (2, 3), (3, 6), (6, 10), (10, None))  # of words, from 0

@@ -27,8 +27,9 @@ import numpy as np
 from PIL import Image
 
 from benchmarks import machine
-from sightline import exported, search, zoo
+from sightline import search, zoo
 from sightline.media.image import preprocess, read_image
+from sightline.runtime import model_folder as exported
 from sightline.tasks import load_model
 
 PHOTOS = Path(__file__).parents[1] / "src" / "sightline" / "samples"
@@ -182,7 +183,7 @@ def start_up(captioner: str, photo: Path) -> None:
         "python": ["-c", "pass"],
         "python and all imports": [
             "-c",
-            "import onnxruntime, sightline.cli, sightline.tasks.caption, sightline.tasks.exported",
+            "import onnxruntime, sightline.cli, sightline.tasks.caption, sightline.runtime.load",
         ],
         "sightline describe PHOTO": [
             "-m", "sightline.cli", "describe", str(photo), "--model", captioner,

@@ -21,15 +21,15 @@ import torch
 from benchmarks import machine
 from sightline.commands.recipes import SHIPPED
 from sightline.config import LossConfig
+from sightline.data.vocabulary import BEGIN, END, SPECIALS
 from sightline.nn.decoder import Decoder
-from sightline.nn.encoders import TextEncoder
-from sightline.nn.memory import keep_freed_memory
+from sightline.nn.encoders.text import TextEncoder
+from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.nn.model import Batch, EncoderDecoder
-from sightline.nn.softmax import draw_log_uniform
+from sightline.nn.sampled_softmax import draw_log_uniform
 from sightline.tasks import read_recipe
 from sightline.tasks.translate import TranslateRecipe
 from sightline.training.optimisers import build_optimiser, clip_gradient
-from sightline.vocab import BEGIN, END, SPECIALS
 
 V = 30_000
 LENGTH = 14  # tokens of a sentence of Multi30k, on either side

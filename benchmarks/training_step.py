@@ -21,11 +21,11 @@ from torch.nn import functional as F
 
 from benchmarks import machine
 from sightline.config import DecoderConfig, LossConfig
-from sightline.nn import additive_compiled, fused
-from sightline.nn.additive_compiled import scorer
 from sightline.nn.decoder import Decoder, mean_value
+from sightline.nn.kernels import additive_compiled, fused
+from sightline.nn.kernels.additive_compiled import scorer
+from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.nn.losses import sequence_loss
-from sightline.nn.memory import keep_freed_memory
 from sightline.types import ContextSet
 
 B, M, T, V, WIDTH = 64, 196, 12, 8000, 512  # WIDTH: of values, embedding, state and attention

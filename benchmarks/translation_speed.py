@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 import sightline
 from benchmarks import machine
 from sightline.commands.recipes import SHIPPED
+from sightline.data.sentences import Sentences
+from sightline.data.vocabulary import SPECIALS, Vocabulary
 from sightline.media.text import read_lines
 from sightline.nn.recurrent import GATES
-from sightline.steppers import State, Stepper, StepResult
+from sightline.search.steppers import State, Stepper, StepResult
 from sightline.tasks import read_recipe
-from sightline.tasks.sentences import Sentences
 from sightline.tasks.translate import TranslateRecipe, build_model, translator_of
 from sightline.tasks.translator import Translator
-from sightline.vocab import SPECIALS, Vocabulary
 
 BEAM = 5
 SENTENCES = 512

@@ -12,9 +12,9 @@ from sightline.config import (
     RecurrentConfig,
     SearchConfig,
 )
+from sightline.data.vocabulary import SPECIALS, Vocabulary
 from sightline.tasks import caption, language_model, translate
 from sightline.tasks.translator import SOURCE_VOCAB
-from sightline.vocab import SPECIALS, Vocabulary
 
 NOUNS_AND_SUCH = ("a", "dog", "cat", "runs", "sits", "on", "the", "red", "grass", "sofa", "big")
 WORDS = Vocabulary("word", [*SPECIALS, *NOUNS_AND_SUCH])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.steppers import State, StepResult
+from sightline.search.steppers import State, StepResult
 
 
 @dataclass(frozen=True)

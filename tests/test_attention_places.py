@@ -13,11 +13,11 @@ import pytest
 from numpy.typing import NDArray
 
 import sightline
+from sightline.data.vocabulary import BEGIN, END, SPECIALS, Vocabulary
 from sightline.media.image import ImageSpec, read_image
-from sightline.steppers import StepResult
+from sightline.search.steppers import StepResult
 from sightline.tasks.caption import CaptionRecipe
 from sightline.tasks.captioner import Captioner
-from sightline.vocab import BEGIN, END, SPECIALS, Vocabulary
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 VOCAB = Vocabulary("word", (*SPECIALS, "a", "red", "blue", "dog", "bike"))

@@ -70,7 +70,7 @@ def test_the_base_install_is_small_and_has_no_torch(fresh):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_base_install_describes_a_picture_from_an_export(fresh, tmp_path):
-    from sightline.export import export
+    from sightline.export.write import export
 
     export(save_captioner(tmp_path / "model"), tmp_path / "export")
     (picture,) = pictures(1)

@@ -125,7 +125,7 @@ def modules_of(code: str, environment: dict[str, str]) -> set[str]:
         "from sightline.commands.recipes import names, find_recipe\n"
         "from pathlib import Path\n"
         "[read_recipe(find_recipe(Path(name))) for name in names()]",
-        "import sightline.search, sightline.steppers, sightline.vocab, sightline.media.text",
+        "import sightline.search, sightline.data.vocabulary, sightline.media.text",
     ],
 )
 def test_torch_is_not_imported_where_it_is_not_needed(

@@ -30,8 +30,8 @@ from sightline.config import (
     to_yaml,
     top_level,
 )
+from sightline.config.reader import key_paths
 from sightline.errors import ConfigError
-from sightline.recipe_reader import key_paths
 from sightline.tasks import read_recipe
 
 RECIPES = sorted((Path(config.__file__).parent / "recipes").glob("*.yaml"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sightline import demo
+from sightline.commands import demo
 from sightline.samples import samples
 
 

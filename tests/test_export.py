@@ -11,9 +11,9 @@ import pytest
 
 import sightline
 from sightline.errors import CheckpointError, DataError, UserError
-from sightline.export import Check, export
-from sightline.export_check import Comparison
-from sightline.exported import EXPORT, FORMAT, read_export
+from sightline.export.check import Comparison
+from sightline.export.write import Check, export
+from sightline.runtime.model_folder import EXPORT, FORMAT, read_export
 from small_models import pictures, save_captioner, save_language_model, save_translator
 
 onnx = pytest.importorskip("onnx")
@@ -350,7 +350,7 @@ def test_another_vocabulary_or_task_is_refused(broken):
 
 def test_every_prefix_of_a_graph_is_refused_without_a_crash(captioner):
     """Whatever a download cuts off, the reader of the bytes answers with its own error."""
-    from sightline.exported import _check_graph
+    from sightline.runtime.model_folder import _check_graph
 
     content = (captioner / "export" / "start.onnx").read_bytes()
     whole = 0

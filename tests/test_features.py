@@ -24,7 +24,7 @@ from sightline.data.features import (  # noqa: E402
 from sightline.data.manifest import Example, write_manifest  # noqa: E402
 from sightline.errors import DataError  # noqa: E402
 from sightline.media.image import preprocess, read_image  # noqa: E402
-from sightline.nn.image_encoders import ImageEncoder, build_encoder  # noqa: E402
+from sightline.nn.encoders.image import ImageEncoder, build_encoder  # noqa: E402
 
 
 def make_pictures(folder: Path, count: int, size: int = 40) -> dict[str, Path]:
@@ -149,7 +149,7 @@ SCRIPT = """
 import sys, torch
 from pathlib import Path
 from sightline.data.features import extract_features, pictures_in
-from sightline.nn.image_encoders import build_encoder
+from sightline.nn.encoders.image import build_encoder
 torch.manual_seed(0)
 torch.set_num_threads(1)
 encoder = build_encoder("efficientnet_lite0", size=int(sys.argv[3]))

@@ -10,10 +10,10 @@ import sightline
 from shape_pictures import draw
 from sightline.config import AttentionConfig
 from sightline.errors import UserError
+from sightline.media.focus import LOWERED, check_focus, focus_bias, parse_focus
 from sightline.nn.attention import Attention
 from sightline.search import BeamOptions, beam, finish
-from sightline.steppers import Steered
-from sightline.tasks.focus import LOWERED, check_focus, focus_bias, parse_focus
+from sightline.search.steppers import Steered
 from sightline.types import ContextSet, Description
 
 WHOLE = (0.0, 0.0, 1.0, 1.0)

@@ -11,6 +11,7 @@ from safetensors.numpy import load_file
 
 import sightline
 from sightline.config import AttentionConfig, BatchingConfig, DecoderConfig, RecurrentConfig
+from sightline.data.vocabulary import BEGIN, END
 from sightline.errors import ConfigError, UserError
 from sightline.tasks import read_recipe
 from sightline.tasks.fusion import FusionConfig
@@ -18,7 +19,6 @@ from sightline.tasks.language_model import LanguageModelRecipe, LanguageModelTas
 from sightline.tasks.translate import TranslateTask
 from sightline.training.loop import train
 from sightline.training.merging import average_checkpoints
-from sightline.vocab import BEGIN, END
 from toy_language import recipe, sentences
 
 QUIET = Console(quiet=True)
@@ -174,7 +174,7 @@ def test_a_fused_model_stands_alone_and_a_batch_equals_its_singles(folder, deep,
 
 def test_a_fused_model_can_be_exported(folder, deep, tmp_path):
     pytest.importorskip("onnx")
-    from sightline.export import export
+    from sightline.export.write import export
 
     export(folder / "deep", tmp_path / "export")
     assert str(folder) not in (tmp_path / "export" / "config.yaml").read_text()

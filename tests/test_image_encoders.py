@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 from sightline.errors import CheckpointError, ConfigError  # noqa: E402
-from sightline.nn.image_encoders import build_encoder, for_inference  # noqa: E402
-from sightline.nn.weights import find_weights, fingerprint, read_weights  # noqa: E402
+from sightline.nn.backbones.weights import find_weights, fingerprint, read_weights  # noqa: E402
+from sightline.nn.encoders.image import build_encoder, for_inference  # noqa: E402
 
 DATA = Path(os.environ.get("SIGHTLINE_DATA", Path(__file__).parents[1] / "../shared/data"))
 VGG_FILE = DATA / "encoders" / "vgg16_conv.safetensors"

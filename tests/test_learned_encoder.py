@@ -12,7 +12,7 @@ import sightline  # noqa: E402
 from sightline.config import BatchingConfig  # noqa: E402
 from sightline.errors import CheckpointError, ConfigError  # noqa: E402
 from sightline.media.image import ImageSpec, preprocess  # noqa: E402
-from sightline.nn.image_encoders import build_encoder  # noqa: E402
+from sightline.nn.encoders.image import build_encoder  # noqa: E402
 from sightline.tasks.caption import CaptionTask  # noqa: E402
 from sightline.training.loop import train  # noqa: E402
 

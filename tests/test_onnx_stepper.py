@@ -9,19 +9,19 @@ import torch
 
 from sightline import search
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig, RecurrentConfig
+from sightline.data.vocabulary import END, PAD, UNKNOWN
 from sightline.errors import DataError
-from sightline.exported import ENCODER, START, STEP, Export
 from sightline.nn.decoder import Decoder
-from sightline.nn.encoders import FeatureEncoder, TextEncoder
+from sightline.nn.encoders.text import FeatureEncoder, TextEncoder
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.stepper import TorchStepper
-from sightline.onnx_stepper import OnnxStepper
-from sightline.steppers import SearchError, Steered
-from sightline.vocab import END, PAD, UNKNOWN
+from sightline.runtime.model_folder import ENCODER, START, STEP, Export
+from sightline.runtime.onnx import OnnxStepper
+from sightline.search.steppers import SearchError, Steered
 
 pytest.importorskip("onnx")
-from sightline.nn.graph_writer import Graph, rounded_for_pairs
-from sightline.nn.graphs import start_graph, step_graph, text_graph
+from sightline.export.graph_writer import Graph, rounded_for_pairs
+from sightline.export.graphs import start_graph, step_graph, text_graph
 
 V, D, B, M = 23, 9, 4, 7
 CLOSE = 5e-4  # weights are kept in 16 bits

@@ -13,9 +13,9 @@ from safetensors.torch import save_file  # noqa: E402
 
 import sightline  # noqa: E402
 from sightline.commands.recipes import find_recipe  # noqa: E402
+from sightline.data.converters.published import coco, flickr30k  # noqa: E402
 from sightline.data.manifest import write_manifest  # noqa: E402
-from sightline.data.published import coco, flickr30k  # noqa: E402
-from sightline.nn.image_encoders import build_encoder  # noqa: E402
+from sightline.nn.encoders.image import build_encoder  # noqa: E402
 from sightline.tasks import read_recipe  # noqa: E402
 from sightline.tasks.caption import CaptionTask  # noqa: E402
 from sightline.training.loop import train  # noqa: E402

@@ -10,9 +10,9 @@ from rich.console import Console
 import sightline
 from sightline.config import AttentionConfig
 from sightline.data.manifest import normalise_caption, read_split
+from sightline.data.vocabulary import BEGIN, END
 from sightline.tasks.caption import CaptionTask
 from sightline.training.loop import train
-from sightline.vocab import BEGIN, END
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from sightline.commands.prepare import prepare
+from sightline.data.converters.published import coco, flickr8k, flickr30k, karpathy
+from sightline.data.converters.tables import Columns, from_csv
 from sightline.data.manifest import read_manifest
-from sightline.data.published import coco, flickr8k, flickr30k, karpathy
-from sightline.data.tables import Columns, from_csv
 from sightline.errors import DataError
 
 DATA = Path(os.environ.get("SIGHTLINE_DATA", Path(__file__).parents[1] / "../shared/data"))

@@ -13,10 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sightline import search_candidates
 from sightline.errors import UserError
 from sightline.search import BeamOptions, beam, finish, greedy, rescore, sample
-from sightline.steppers import Prefixed, State, Stepper, StepResult
+from sightline.search import candidates as search_candidates
+from sightline.search.steppers import Prefixed, State, Stepper, StepResult
 from sightline.types import Hypothesis
 from table_stepper import TableStepper
 

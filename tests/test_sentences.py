@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.config import VocabularyConfig
+from sightline.data.sentences import Sentences, clean, mark_words, unmark_words
 from sightline.media.text import read_lines
-from sightline.tasks.sentences import Sentences, clean, mark_words, unmark_words
 
 TEXTS = [
     "Ein Hund, der „schläft“ (im Gras).",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sightline.errors import UserError
 from sightline.search import BeamOptions, beam, finish, rescore, sample
-from sightline.steppers import Ensemble, Fusion, Prefixed, Stepper
+from sightline.search.steppers import Ensemble, Fusion, Prefixed, Stepper
 from table_stepper import TableStepper
 
 ROWS = np.array([0, 0, 2, 2])  # two rows of examples 0 and 2, none of 1

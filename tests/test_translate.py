@@ -21,7 +21,8 @@ from sightline.errors import DataError, UserError
 from sightline.figures.lengths import draw_quality_by_length, quality_by_length
 from sightline.metrics import score
 from sightline.metrics.alignment import GoldAlignment
-from sightline.tasks import parts, read_recipe
+from sightline.runtime import batches as parts
+from sightline.tasks import read_recipe
 from sightline.tasks.alignments import error_rates, learn_lexicon, load_lexicon, save_lexicon
 from sightline.tasks.language_model import LanguageModelRecipe, LanguageModelTask
 from sightline.tasks.translate import TranslateTask

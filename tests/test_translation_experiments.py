@@ -13,7 +13,7 @@ import pytest
 
 from sightline.cli import app
 from sightline.data.manifest import read_manifest
-from sightline.tasks.sentences import clean, mark_words
+from sightline.data.sentences import clean, mark_words
 from toy_language import sentences
 
 TINY = [

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
+from sightline.data.vocabulary import BEGIN, END, PAD, SPECIALS, UNKNOWN, Kind, Vocabulary
 from sightline.errors import CheckpointError, UserError
-from sightline.vocab import BEGIN, END, PAD, SPECIALS, UNKNOWN, Kind, Vocabulary
 
 CORPUS = [
     "the quick brown fox jumps over the lazy dog, and the dog sleeps.",

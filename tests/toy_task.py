@@ -18,11 +18,11 @@ from sightline.config import (
     TrainingConfig,
 )
 from sightline.data import batching
+from sightline.data.vocabulary import BEGIN, END, SPECIALS, Vocabulary
 from sightline.nn.decoder import Decoder
-from sightline.nn.encoders import TextEncoder
+from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.model import Batch, EncoderDecoder, pad
 from sightline.nn.stepper import TorchStepper
-from sightline.vocab import BEGIN, END, SPECIALS, Vocabulary
 
 SYMBOLS = "abcdefghij"
 

@@ -1,6 +1,7 @@
-"""The nouns that travel through Sightline: ContextSet, Layout, Hypothesis, Description.
+"""The nouns that travel through Sightline: Inputs, Layout, ContextSet, Hypothesis, Description.
 
-    file ─media─▶ array ─encoder─▶ ContextSet ─attention + decoder─▶ Stepper ─search─▶ Description
+    file ─media─▶ Inputs ─encoder─▶ ContextSet ─attention + decoder─▶ Stepper ─search─▶ Hypothesis
+         ─task─▶ Description
 
 Arrays are torch tensors while a model is in training and NumPy arrays everywhere else; nothing in
 this file imports torch.
@@ -8,7 +9,7 @@ this file imports torch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -18,13 +19,15 @@ from numpy.typing import NDArray
 
 Array = Any  # a torch.Tensor or a numpy.ndarray, of the shape that the comment beside it gives
 LayoutKind = Literal["grid", "frames", "words", "points", "vector"]
+Box = tuple[float, float, float, float]  # left, top, right, bottom, as fractions of a picture
+WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Layout:
     """What position i of a context set is, so that one figure function can draw any modality.
 
-    grid:   cell i of `shape` (rows, columns) over a picture, row by row
+    grid:   cell i of `shape` (rows, columns) over the part `box` of a picture, row by row
     frames: the frame at `times[i]` seconds of a clip or a recording
     words:  the token `labels[i]` of a text
     points: the point `coordinates[i]`
@@ -36,10 +39,12 @@ class Layout:
     times: tuple[float, ...] = ()
     labels: tuple[str, ...] = ()
     coordinates: tuple[tuple[float, ...], ...] = ()
+    box: Box = WHOLE  # grid: the part of the picture that the encoder saw
+    size: tuple[int, int] = (0, 0)  # grid: width and height of the picture in pixels, where known
 
     @staticmethod
-    def grid(rows: int, columns: int) -> Layout:
-        return Layout("grid", shape=(rows, columns))
+    def grid(rows: int, columns: int, box: Box = WHOLE, size: tuple[int, int] = (0, 0)) -> Layout:
+        return Layout("grid", shape=(rows, columns), box=box, size=size)
 
     @staticmethod
     def frames(times: Sequence[float]) -> Layout:
@@ -56,20 +61,96 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class ContextSet:
-    """What an encoder read: the annotation vectors {c_1 … c_M} of every example of a batch.
+class Stream:
+    """One named input of a batch.
 
-    What position i is, its Layout, goes from the reader straight to the Description: figures need
-    it, the decoder never does.
+    Examples of different lengths are padded along the second axis, and `mask` says which positions
+    exist. A stream whose examples all have one shape, such as a picture's pixels, has no mask.
     """
+
+    values: Array  # (B, L, …)
+    mask: Array | None = None  # (B, L) bool
+
+    @staticmethod
+    def ragged(examples: Sequence[NDArray[Any]]) -> Stream:
+        """Arrays of different lengths (L_b, …) as one padded stream."""
+        longest = max(len(example) for example in examples)
+        first = examples[0]
+        values = np.zeros((len(examples), longest, *first.shape[1:]), first.dtype)
+        mask = np.zeros((len(examples), longest), dtype=bool)
+        for row, example in enumerate(examples):
+            values[row, : len(example)] = example
+            mask[row, : len(example)] = True
+        return Stream(values, mask)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a media reader made of one example, or of a batch of them: named, padded streams.
+
+    A model that reads nothing, a language model, has a count and no streams.
+    """
+
+    count: int  # B
+    streams: Mapping[str, Stream] = field(default_factory=dict)
+    layouts: tuple[Layout | None, ...] = ()  # what each example's positions are, where known
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, name: str) -> Stream:
+        return self.streams[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.streams
+
+    @staticmethod
+    def batch(examples: Sequence[Inputs]) -> Inputs:
+        """Several as one, each example's own lengths kept by the masks (NumPy arrays)."""
+        if len(examples) == 1:
+            return examples[0]
+        return Inputs(
+            count=sum(len(example) for example in examples),
+            streams={name: _joined([e[name] for e in examples]) for name in examples[0].streams},
+            layouts=tuple(layout for example in examples for layout in example.layouts),
+        )
+
+    def map(self, change: Callable[[Array], Array]) -> Inputs:
+        """The same with every array changed, such as moved to a device."""
+        streams = {
+            name: Stream(change(s.values), None if s.mask is None else change(s.mask))
+            for name, s in self.streams.items()
+        }
+        return replace(self, streams=streams)
+
+
+def _joined(streams: Sequence[Stream]) -> Stream:
+    rows: list[NDArray[Any]] = []
+    for stream in streams:
+        if stream.mask is None:
+            return Stream(np.concatenate([each.values for each in streams]))
+        # padding is at the end of a row: what the mask keeps is the example itself
+        rows += [values[mask] for values, mask in zip(stream.values, stream.mask, strict=True)]
+    return Stream.ragged(rows)
+
+
+@dataclass(frozen=True)
+class ContextSet:
+    """What an encoder read: the annotation vectors {c_1 … c_M} of every example of a batch."""
 
     values: Array  # (B, M, D)
     mask: Array  # (B, M) bool, true where a position exists
     keys: Array | None = None  # (B, M, A): the attention's projection of values, computed once
     bias: Array | None = None  # (B, M): added to every step's scores, to steer where it looks
+    members: tuple[ContextSet, ...] = ()  # of an ensemble: what each model's own encoder read
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
+
+    @staticmethod
+    def empty(count: int) -> ContextSet:
+        """For a model that reads nothing: `count` examples with no positions (NumPy arrays)."""
+        return ContextSet(np.zeros((count, 0, 0), np.float32), np.zeros((count, 0), dtype=bool))
 
     def with_keys(self, keys: Array) -> ContextSet:
         return replace(self, keys=keys)

@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
+from sightline.data.vocabulary import BEGIN, PAD
 from sightline.nn.decoder import Decoder, mean_value
 from sightline.nn.losses import sequence_loss
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.stepper import TorchStepper
 from sightline.types import ContextSet
-from sightline.vocab import BEGIN, PAD
 
 V, D, M, B, T = 11, 5, 4, 3, 6
 

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig, RecurrentConfig
+from sightline.data.vocabulary import BEGIN
 from sightline.nn.decoder import Decoder
 from sightline.nn.deep_fusion import FusedDecoder, fuse
-from sightline.nn.encoders import TextEncoder
+from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.model import Batch, EncoderDecoder, pad
 from sightline.nn.shortlist import shortlisted
 from sightline.nn.stepper import TorchStepper
-from sightline.vocab import BEGIN
 
 V, E = 30, 6
 ENCODER = RecurrentConfig(embedding=5, hidden=4)
@@ -152,10 +152,10 @@ def test_a_shortlist_hears_the_same_words():
 @pytest.mark.parametrize("prior", PRIOR)
 def test_an_export_steps_the_same(prior):
     pytest.importorskip("onnx")
-    from sightline.exported import ENCODER as READER
-    from sightline.exported import START, STEP, Export
-    from sightline.nn.graphs import start_graph, step_graph, text_graph
-    from sightline.onnx_stepper import OnnxStepper
+    from sightline.export.graphs import start_graph, step_graph, text_graph
+    from sightline.runtime.model_folder import ENCODER as READER
+    from sightline.runtime.model_folder import START, STEP, Export
+    from sightline.runtime.onnx import OnnxStepper
 
     model = fused(prior)[0].float()
     graphs = {

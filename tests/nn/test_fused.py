@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
-from sightline.nn import additive, additive_compiled, fused
+from sightline.data.vocabulary import BEGIN, END, PAD
 from sightline.nn.decoder import Decoder
+from sightline.nn.kernels import additive, additive_compiled, fused
+from sightline.nn.kernels.packing import Packing
 from sightline.nn.losses import sequence_loss
-from sightline.nn.packing import Packing
 from sightline.types import ContextSet
-from sightline.vocab import BEGIN, END, PAD
 
 V, D, M, B = 11, 5, 4, 3
 

@@ -5,14 +5,14 @@ import torch
 from torch.nn import functional as F
 
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
+from sightline.data.vocabulary import PAD
 from sightline.errors import ConfigError
-from sightline.nn import likelihood
 from sightline.nn.decoder import Decoder
-from sightline.nn.likelihood import chosen_and_normaliser
+from sightline.nn.kernels import likelihood
+from sightline.nn.kernels.likelihood import chosen_and_normaliser
 from sightline.nn.losses import doubly_stochastic, sequence_loss
 from sightline.nn.model import EncoderDecoder
-from sightline.nn.softmax import draw_log_uniform, sampled_log_probs
-from sightline.vocab import PAD
+from sightline.nn.sampled_softmax import draw_log_uniform, sampled_log_probs
 
 V = 13
 

@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig, RecurrentConfig
+from sightline.data.vocabulary import BEGIN, PAD
 from sightline.nn import posterior as module
 from sightline.nn.decoder import Decoder
-from sightline.nn.encoders import TextEncoder
+from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.stepper import TorchStepper
-from sightline.steppers import Ensemble
-from sightline.vocab import BEGIN, PAD
+from sightline.search.steppers import Ensemble
 
 V = 11
 SOURCES = np.array([[5, 6, 7, 8, 2], [9, 4, 2, PAD, PAD]])

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
+from sightline.data.vocabulary import BEGIN, END, PAD
 from sightline.nn.decoder import Decoder
 from sightline.nn.losses import sequence_loss
 from sightline.nn.model import Batch, EncoderDecoder
 from sightline.types import ContextSet
-from sightline.vocab import BEGIN, END, PAD
 
 V, D = 6, 4  # 4 special tokens and two words
 WORDS = (4, 5)

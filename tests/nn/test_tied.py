@@ -10,11 +10,11 @@ from safetensors.torch import load_file
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
 from sightline.errors import ConfigError
 from sightline.nn.decoder import Decoder
-from sightline.nn.encoders import FeatureEncoder
+from sightline.nn.encoders.text import FeatureEncoder
 from sightline.nn.losses import sequence_loss
 from sightline.nn.model import EncoderDecoder
+from sightline.nn.sampled_softmax import sampled_log_probs
 from sightline.nn.shortlist import shortlisted
-from sightline.nn.softmax import sampled_log_probs
 from sightline.nn.stepper import TorchStepper
 from sightline.training.averaging import Average
 from sightline.training.checkpoint import Checkpoint, Run, load_weights
@@ -114,9 +114,9 @@ def test_a_shortlist_of_a_tied_model_has_its_probabilities():
 
 def test_an_export_keeps_it_once_and_steps_the_same():
     pytest.importorskip("onnx")
-    from sightline.exported import START, STEP, Export
-    from sightline.nn.graphs import start_graph, step_graph
-    from sightline.onnx_stepper import OnnxStepper
+    from sightline.export.graphs import start_graph, step_graph
+    from sightline.runtime.model_folder import START, STEP, Export
+    from sightline.runtime.onnx import OnnxStepper
 
     tied, apart = (decoder.float().eval() for decoder in pair())
     graphs = {STEP: step_graph(tied, "int16"), START: start_graph(tied, D, "int16")}

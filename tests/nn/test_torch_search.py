@@ -6,12 +6,12 @@ import torch
 
 from sightline import search
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
+from sightline.data.vocabulary import BEGIN
 from sightline.errors import DataError
 from sightline.nn.decoder import Decoder
 from sightline.nn.model import Batch, EncoderDecoder
 from sightline.nn.stepper import TorchStepper
-from sightline.steppers import Ensemble, Fusion, Prefixed
-from sightline.vocab import BEGIN
+from sightline.search.steppers import Ensemble, Fusion, Prefixed
 from toy_task import ToyRecipe, ToyTask
 
 TEXTS = ["abcd", "hgfedcba", "ajajaj", "cccccccccc", "bd"]

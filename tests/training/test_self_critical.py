@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from sightline.config import AttentionConfig, DecoderConfig, HardConfig, LossConfig
+from sightline.data.vocabulary import BEGIN, END, PAD, UNKNOWN, Vocabulary
 from sightline.metrics import Cider, Corpus, DocumentFrequencies
 from sightline.metrics.meteor_metric import MeteorMetric
 from sightline.nn.decoder import Decoder
-from sightline.nn.encoders import FeatureEncoder
+from sightline.nn.encoders.text import FeatureEncoder
 from sightline.nn.model import Batch, EncoderDecoder, pad
 from sightline.training.self_critical import CaptionReward, self_critical_loss
-from sightline.vocab import BEGIN, END, PAD, UNKNOWN, Vocabulary
 
 V, LENGTH, PLACES = 6, 3, 2  # tokens 4 and 5 are words
 

@@ -47,8 +47,8 @@ def describe(
     import sys
 
     from sightline.data.progress import counted
+    from sightline.media.focus import parse_focus
     from sightline.tasks import load_for
-    from sightline.tasks.focus import parse_focus
 
     box = None if focus is None else parse_focus(focus)
     captioner: Captioner = load_for(model, "caption", device=device)

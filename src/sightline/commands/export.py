@@ -22,8 +22,8 @@ def export(
     split: Annotated[str, typer.Option(help="Which part of the manifest.")] = "test",
 ) -> None:
     """Write a model as ONNX graphs that describe, translate or sample without PyTorch."""
-    from sightline.export import Check
-    from sightline.export import export as write
+    from sightline.export.write import Check
+    from sightline.export.write import export as write
 
     held_out = None if check is None else Check(check, split)
     found = write(model, out, "int8" if int8 else "int16", held_out)

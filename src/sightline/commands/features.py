@@ -26,7 +26,7 @@ def features(
     It can be stopped at any time: the next run goes on from there.
     """
     from sightline.data.features import extract_features, pictures_in
-    from sightline.nn.image_encoders import build_encoder
+    from sightline.nn.encoders.image import build_encoder
 
     pictures = pictures_in(source)
     network = build_encoder(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from sightline.data.prepare import Prepared
+    from sightline.data.converters.files import Prepared
 
 prepare = typer.Typer(
     help="Turn a data set into a manifest (JSONL), the format that training reads.",
@@ -22,7 +22,7 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="The manifest to write.")
 @prepare.command()
 def flickr8k(folder: Folder, out: Out = Path("flickr8k.jsonl")) -> None:
     """Flickr8k: Flickr8k.token.txt, the official split files and the photos."""
-    from sightline.data import published
+    from sightline.data.converters import published
 
     _write(published.flickr8k(folder), out)
 
@@ -37,7 +37,7 @@ def flickr30k(
     ] = None,
 ) -> None:
     """Flickr30k: results_20130124.token or the CSV form, and a split."""
-    from sightline.data import published
+    from sightline.data.converters import published
 
     _write(published.flickr30k(folder, splits), out)
 
@@ -45,7 +45,7 @@ def flickr30k(
 @prepare.command()
 def coco(folder: Folder, out: Out = Path("coco.jsonl")) -> None:
     """COCO: captions_train2014.json, captions_val2014.json (or 2017) and the pictures."""
-    from sightline.data import published
+    from sightline.data.converters import published
 
     _write(published.coco(folder), out)
 
@@ -57,7 +57,7 @@ def karpathy(
     out: Out = Path("karpathy.jsonl"),
 ) -> None:
     """Any of Karpathy's dataset_*.json, with its own split."""
-    from sightline.data import published
+    from sightline.data.converters import published
 
     _write(published.karpathy(file, images), out)
 
@@ -81,8 +81,8 @@ def table(
     test: Annotated[float, typer.Option(help="Share held out, without a split column.")] = 0.1,
 ) -> None:
     """A table of your own: CSV, or with tabs, semicolons or bars between the columns."""
+    from sightline.data.converters.tables import Columns, from_csv
     from sightline.data.manifest import MEDIA
-    from sightline.data.tables import Columns, from_csv
     from sightline.errors import DataError
 
     if medium not in (*MEDIA, "source"):

@@ -40,7 +40,7 @@ from sightline.types import Layout
 if TYPE_CHECKING:
     import torch
 
-    from sightline.nn.image_encoders import ImageEncoder
+    from sightline.nn.encoders.image import ImageEncoder
 
 VERSION = 1
 _SHOWN = 10  # bad pictures named in an error
@@ -206,7 +206,7 @@ def _extract(
     progress: bool,
 ) -> dict[str, str]:
     """Compute the vectors of these pictures; the reasons of what was bad."""
-    from sightline.nn.image_encoders import for_inference
+    from sightline.nn.encoders.image import for_inference
 
     fast = for_inference(encoder)
     below = _cache_below(encoder, folder)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sightline.data.converters.files import Prepared
 from sightline.data.manifest import Example, Split
-from sightline.data.prepare import Prepared
 from sightline.errors import DataError
 from sightline.media.text import read_lines
 

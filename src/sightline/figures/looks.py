@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from sightline.data.vocabulary import SPACE, SPECIALS, Kind, Vocabulary
 from sightline.errors import DataError, UserError
 from sightline.types import Description, Layout
-from sightline.vocab import SPACE, SPECIALS, Kind, Vocabulary
 
 Floats = NDArray[np.float32]
 PictureSource = NDArray[np.uint8] | str | os.PathLike[str]

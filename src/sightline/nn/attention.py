@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sightline.config import AttentionConfig
-from sightline.nn import fused
+from sightline.nn.kernels import fused
 from sightline.types import ContextSet
 
 

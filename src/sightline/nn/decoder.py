@@ -13,15 +13,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sightline.config import DecoderConfig
-from sightline.nn import fused
+from sightline.data.vocabulary import PAD
 from sightline.nn.attention import Attention, Focus, rows_of
 from sightline.nn.dropout import Dropout
-from sightline.nn.fused import Steps
-from sightline.nn.output import output_layer
-from sightline.nn.packing import Packing
+from sightline.nn.heads import output_layer
+from sightline.nn.kernels import fused
+from sightline.nn.kernels.fused import Steps
+from sightline.nn.kernels.packing import Packing
 from sightline.nn.recurrent import Recurrent, RecurrentState
 from sightline.types import ContextSet
-from sightline.vocab import PAD
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from sightline.config import DecoderConfig
+from sightline.data.vocabulary import PAD
 from sightline.nn.decoder import Decoded, Decoder, DecoderState
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.recurrent import Recurrent, RecurrentState
 from sightline.types import ContextSet
-from sightline.vocab import PAD
 
 GATE_BIAS = -1.0  # as in the paper: the gate begins rather closed
 # Where the output layer is tied its matrix is the embedding, which stays as it is.

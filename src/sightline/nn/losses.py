@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from sightline.config import HardConfig, LossConfig
+from sightline.data.vocabulary import END, PAD
 from sightline.nn.decoder import Decoded, Decoder
-from sightline.nn.likelihood import chosen_and_normaliser
-from sightline.nn.softmax import sampled_log_probs
-from sightline.vocab import END, PAD
+from sightline.nn.kernels.likelihood import chosen_and_normaliser
+from sightline.nn.sampled_softmax import sampled_log_probs
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from sightline.config import LossConfig
+from sightline.data.vocabulary import PAD, UNKNOWN
 from sightline.errors import ConfigError, DataError
 from sightline.nn.decoder import Decoder, DecoderState
 from sightline.nn.losses import HardObjective, Loss, scale, sequence_loss
 from sightline.types import ContextSet
-from sightline.vocab import PAD, UNKNOWN
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from sightline.data.vocabulary import PAD
 from sightline.nn.decoder import Decoder, DecoderState
-from sightline.nn.likelihood import chosen_and_normaliser
-from sightline.vocab import PAD
+from sightline.nn.kernels.likelihood import chosen_and_normaliser
 
 LEAST = 1e-3  # places with less of the largest weight than this are out of the question
 CELLS = 8_000_000  # scores computed at a time

@@ -8,9 +8,9 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from sightline.data.vocabulary import PAD
 from sightline.nn.deep_fusion import FusedDecoder
 from sightline.nn.model import EncoderDecoder
-from sightline.vocab import PAD
 
 M = TypeVar("M", bound=nn.Module)
 

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from sightline.data.vocabulary import BEGIN, END
 from sightline.nn.decoder import DecoderState
 from sightline.nn.model import EncoderDecoder, pad
 from sightline.nn.posterior import knows_why, posterior
-from sightline.steppers import SearchError, State, Steered, StepResult
-from sightline.vocab import BEGIN, END
+from sightline.search.steppers import SearchError, State, Steered, StepResult
 
 
 class TorchStepper:

@@ -15,10 +15,10 @@ from starlette.exceptions import HTTPException
 
 from sightline import __version__
 from sightline.errors import UserError
+from sightline.runtime.partial import Partial
 from sightline.serve import files
 from sightline.serve.answers import Event, EventStream, RefusedResponse, while_there
 from sightline.serve.batching import Batcher, Job, Place, Update
-from sightline.serve.description import DESCRIBE, JSON, MODELS, SAMPLES, TRANSLATE, complete
 from sightline.serve.guard import Guard
 from sightline.serve.intake import Intake, read_describe, read_json
 from sightline.serve.limits import Limits, Refusal
@@ -30,8 +30,8 @@ from sightline.serve.models import (
     ServedTranslator,
     TranslateSettings,
 )
+from sightline.serve.openapi import DESCRIBE, JSON, MODELS, SAMPLES, TRANSLATE, complete
 from sightline.serve.schemas import TranslateJson
-from sightline.tasks.streaming import Partial
 
 T = TypeVar("T")
 

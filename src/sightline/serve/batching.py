@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sightline.errors import UserError
+from sightline.runtime.partial import Partial
 from sightline.serve.limits import Refusal, busy
-from sightline.tasks.streaming import Partial
 
 Update = Partial | dict[str, Any]  # how a search stands, or the answer
 

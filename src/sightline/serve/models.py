@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from sightline.errors import DataError, PictureKindError, PictureSizeError, UserError
+from sightline.media.focus import Box, focus_bias
 from sightline.media.image import read_image
 from sightline.search import Snapshot
 from sightline.serve.batching import Update
 from sightline.serve.limits import Refusal
-from sightline.tasks.focus import Box, focus_bias
 from sightline.types import Description
 
 

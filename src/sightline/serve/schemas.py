@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from sightline.errors import UserError
-from sightline.tasks.focus import Box, check_focus, parse_focus
+from sightline.media.focus import Box, check_focus, parse_focus
 
 MAX_BEAM = 20
 Beam = Annotated[int, Field(ge=1, le=MAX_BEAM)]

@@ -124,7 +124,7 @@ def load_model(folder: Path | str, overrides: Sequence[str] = (), device: str = 
     `overrides` are `key=value` strings that win over its recipe, such as `search.beam=7`. `device`
     is where a run computes, as `training.device`; an export computes on the processor.
     """
-    from sightline.exported import is_export, read_export
+    from sightline.runtime.model_folder import is_export, read_export
     from sightline.zoo import find
 
     path = find(folder)
@@ -137,7 +137,7 @@ def load_model(folder: Path | str, overrides: Sequence[str] = (), device: str = 
         ) from None
     recipe = read_recipe(path / "config.yaml", overrides) if overrides else recipe
     if export is not None:
-        from sightline.tasks.exported import load_exported
+        from sightline.runtime.load import load_exported
 
         if device not in ("auto", "cpu"):
             raise UserError(

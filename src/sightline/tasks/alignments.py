@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.data.sentences import Sentences
 from sightline.errors import CheckpointError, DataError, UserError
 from sightline.metrics.alignment import AlignmentErrorRate, GoldAlignment
-from sightline.tasks.sentences import Sentences
 from sightline.types import Description
 
 if TYPE_CHECKING:

@@ -26,17 +26,17 @@ from sightline.config import (
 )
 from sightline.data import batching
 from sightline.data.manifest import Example, normalise_caption, read_manifest
+from sightline.data.vocabulary import BEGIN, END, UNKNOWN, VOCAB, Vocabulary
 from sightline.errors import ConfigError, DataError
 from sightline.media.image import preprocess, read_image
 from sightline.tasks.captioner import SEARCH_BATCH, Captioner
 from sightline.types import Description, Layout
-from sightline.vocab import BEGIN, END, UNKNOWN, VOCAB, Vocabulary
 
 if TYPE_CHECKING:
     import torch
 
     from sightline.nn.decoder import DecoderState
-    from sightline.nn.image_encoders import ImageEncoder
+    from sightline.nn.encoders.image import ImageEncoder
     from sightline.nn.losses import Loss
     from sightline.nn.model import Batch, EncoderDecoder
     from sightline.training.self_critical import CaptionReward
@@ -329,7 +329,7 @@ def _check_encoder(recipe: CaptionRecipe) -> None:
 
 def build_picture_encoder(recipe: CaptionRecipe, published: bool = True) -> ImageEncoder:
     """The recipe's encoder, with its published weights or with random ones."""
-    from sightline.nn.image_encoders import build_encoder
+    from sightline.nn.encoders.image import build_encoder
 
     options = {k: v for k, v in vars(recipe.encoder).items() if k != "mirror"}
     if not published or recipe.encoder.learning == "scratch":
@@ -340,7 +340,7 @@ def build_picture_encoder(recipe: CaptionRecipe, published: bool = True) -> Imag
 def build_model(recipe: CaptionRecipe, vocab: Vocabulary, published: bool = True) -> EncoderDecoder:
     """The model that is trained; a frozen picture encoder is not part of it."""
     from sightline.nn.decoder import Decoder
-    from sightline.nn.encoders import FeatureEncoder, LearnedEncoder
+    from sightline.nn.encoders.text import FeatureEncoder, LearnedEncoder
     from sightline.nn.model import EncoderDecoder
 
     frozen = recipe.encoder.learning == "frozen"
@@ -353,8 +353,8 @@ def build_model(recipe: CaptionRecipe, vocab: Vocabulary, published: bool = True
 
 def load_captioner(folder: Path, recipe: CaptionRecipe, device: torch.device) -> Captioner:
     """The captioner that a checkpoint holds."""
-    from sightline.nn.encoders import FeatureEncoder, LearnedEncoder
-    from sightline.nn.image_encoders import for_inference
+    from sightline.nn.encoders.image import for_inference
+    from sightline.nn.encoders.text import FeatureEncoder, LearnedEncoder
     from sightline.nn.model import EncoderDecoder
     from sightline.nn.stepper import TorchStepper
     from sightline.training import checkpoint

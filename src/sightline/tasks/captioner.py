@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from sightline import search
 from sightline.data.manifest import Example, normalise_caption
 from sightline.data.progress import counted
+from sightline.data.vocabulary import UNKNOWN, Vocabulary
 from sightline.errors import UserError
+from sightline.media.focus import Box, focus_bias
 from sightline.media.image import ImageSource, ImageSpec, preprocess, read_image, visible_box
-from sightline.onnx_stepper import side_by_side, workers
+from sightline.runtime.onnx import side_by_side, workers
+from sightline.runtime.partial import Partial, partial_result
 from sightline.search import Snapshot
-from sightline.steppers import Prefixed, Steered, Stepper
-from sightline.tasks.focus import Box, focus_bias
-from sightline.tasks.streaming import Partial, partial_result
+from sightline.search.steppers import Prefixed, Steered, Stepper
 from sightline.types import Description, Hypothesis, Layout
-from sightline.vocab import UNKNOWN, Vocabulary
 
 if TYPE_CHECKING:
     from sightline.tasks.caption import CaptionRecipe

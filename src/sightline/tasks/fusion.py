@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sightline import zoo
+from sightline.data.sentences import Sentences
+from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.errors import CheckpointError, ConfigError
-from sightline.exported import is_export
-from sightline.tasks.sentences import Sentences
+from sightline.runtime.model_folder import is_export
 from sightline.tasks.translator import SOURCE_VOCAB
-from sightline.vocab import VOCAB, Vocabulary
 
 if TYPE_CHECKING:
     from sightline.nn.model import EncoderDecoder

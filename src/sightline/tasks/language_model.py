@@ -20,9 +20,10 @@ from sightline.config import (
     TrainingConfig,
 )
 from sightline.data import batching
+from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.errors import ConfigError, DataError, UserError
 from sightline.media.text import read_text
-from sightline.steppers import Stepper
+from sightline.search.steppers import Stepper
 from sightline.tasks.text_writer import (
     EVALUATION_LENGTH,
     EVALUATION_STREAMS,
@@ -30,7 +31,6 @@ from sightline.tasks.text_writer import (
     TextReader,
     Tokens,
 )
-from sightline.vocab import VOCAB, Vocabulary
 
 if TYPE_CHECKING:
     import torch

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.data.vocabulary import SPECIALS, Vocabulary
 from sightline.errors import UserError
-from sightline.onnx_stepper import OnnxStepper
-from sightline.steppers import Ensemble, State, Stepper, StepResult
+from sightline.runtime.onnx import OnnxStepper
+from sightline.search.steppers import Ensemble, State, Stepper, StepResult
 from sightline.tasks.alignments import Lexicon
-from sightline.vocab import SPECIALS, Vocabulary
 
 
 def candidates(

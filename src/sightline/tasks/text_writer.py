@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline import search
+from sightline.data.sentences import Sentences
+from sightline.data.vocabulary import BEGIN, END, UNKNOWN, Vocabulary
 from sightline.errors import UserError
-from sightline.steppers import Prefixed, Stepper
-from sightline.tasks.sentences import Sentences
+from sightline.search.steppers import Prefixed, Stepper
 from sightline.types import Description, Hypothesis
-from sightline.vocab import BEGIN, END, UNKNOWN, Vocabulary
 
 if TYPE_CHECKING:
     from sightline.tasks.language_model import LanguageModelRecipe

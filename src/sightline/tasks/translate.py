@@ -20,13 +20,13 @@ from sightline.config import (
 )
 from sightline.data import batching
 from sightline.data.manifest import read_manifest
+from sightline.data.sentences import Sentences
+from sightline.data.vocabulary import BEGIN, END, VOCAB, Vocabulary
 from sightline.errors import DataError
 from sightline.tasks import fusion
 from sightline.tasks.alignments import load_lexicon
 from sightline.tasks.fusion import FusionConfig
-from sightline.tasks.sentences import Sentences
 from sightline.tasks.translator import SOURCE_VOCAB, Translator, never_written
-from sightline.vocab import BEGIN, END, VOCAB, Vocabulary
 
 if TYPE_CHECKING:
     import torch
@@ -184,7 +184,7 @@ def build_model(
 ) -> EncoderDecoder:
     from sightline.nn.decoder import Decoder
     from sightline.nn.deep_fusion import FusedDecoder
-    from sightline.nn.encoders import TextEncoder
+    from sightline.nn.encoders.text import TextEncoder
     from sightline.nn.model import EncoderDecoder
 
     encoder = TextEncoder(recipe.encoder, len(source))

@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline import search
+from sightline.data.sentences import Sentences
+from sightline.data.vocabulary import END, PAD, SPECIALS, UNKNOWN
 from sightline.errors import DataError, UserError
-from sightline.onnx_stepper import side_by_side, workers
-from sightline.steppers import Ensemble, Fusion, Stepper, posterior_of
+from sightline.runtime.batches import joined, similar
+from sightline.runtime.onnx import side_by_side, workers
+from sightline.runtime.partial import Partial, partial_result
+from sightline.search.steppers import Ensemble, Fusion, Stepper, posterior_of
 from sightline.tasks.alignments import Lexicon, WordAlignment, word_alignment
-from sightline.tasks.parts import joined, similar
-from sightline.tasks.sentences import Sentences
 from sightline.tasks.shortlist import candidates, shorten
-from sightline.tasks.streaming import Partial, partial_result
 from sightline.types import Description, Hypothesis, Layout
-from sightline.vocab import END, PAD, SPECIALS, UNKNOWN
 
 if TYPE_CHECKING:
     from sightline.tasks.text_writer import LanguageModel

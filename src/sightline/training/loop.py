@@ -20,8 +20,8 @@ from sightline.errors import CheckpointError, TrainingError
 from sightline.metrics.base import lower_is_better
 from sightline.nn.decoder import DecoderState
 from sightline.nn.device import pick_device
+from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.nn.losses import Loss
-from sightline.nn.memory import keep_freed_memory
 from sightline.nn.model import Batch, EncoderDecoder
 from sightline.tasks import Task
 from sightline.training import checkpoint as files

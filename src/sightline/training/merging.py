@@ -12,9 +12,9 @@ from pathlib import Path
 from safetensors.torch import save_file
 from torch import Tensor
 
+from sightline.data.vocabulary import VOCAB
 from sightline.errors import CheckpointError
 from sightline.training.checkpoint import OPTIMISER, TRAINING, WEIGHTS, load_tensors
-from sightline.vocab import VOCAB
 
 
 def average_checkpoints(run: Path | str, out: Path | str, newest: int = 5) -> list[Path]:

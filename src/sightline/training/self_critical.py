@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sightline import search
+from sightline.data.vocabulary import BEGIN, END, PAD, UNKNOWN, Vocabulary
 from sightline.metrics import Cider, Corpus, DocumentFrequencies, Metric
 from sightline.metrics.meteor_metric import MeteorMetric
 from sightline.nn.decoder import Decoded
-from sightline.nn.likelihood import chosen_and_normaliser
+from sightline.nn.kernels.likelihood import chosen_and_normaliser
 from sightline.nn.losses import Loss
 from sightline.nn.model import Batch, EncoderDecoder, pad
 from sightline.nn.stepper import TorchStepper
 from sightline.types import Hypothesis
-from sightline.vocab import BEGIN, END, PAD, UNKNOWN, Vocabulary
 
 # token sequences, K for each example in turn, the end token included where it came → rewards
 Reward = Callable[[Sequence[Sequence[int]]], NDArray[np.float64]]

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from sightline.errors import CheckpointError
-from sightline.exported import is_export
+from sightline.runtime.model_folder import is_export
 
 FOLDER = Path(__file__).parent
 

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.data.vocabulary import BEGIN, END, PAD
 from sightline.errors import CheckpointError, DataError
-from sightline.exported import AGAIN, ENCODER, LEADING, START, STEP, Export, processors
 from sightline.media.image import ImageSpec
-from sightline.steppers import SearchError, State, Steered, Stepper, StepResult
-from sightline.vocab import BEGIN, END, PAD
+from sightline.runtime.model_folder import AGAIN, ENCODER, LEADING, START, STEP, Export, processors
+from sightline.search.steppers import SearchError, State, Steered, Stepper, StepResult
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from sightline import search
+from sightline.data.vocabulary import UNKNOWN, VOCAB, Vocabulary
 from sightline.errors import CheckpointError
-from sightline.exported import EXPORT, Export
-from sightline.onnx_stepper import OnnxPictureEncoder, OnnxStepper
-from sightline.steppers import Stepper
+from sightline.runtime.batches import similar
+from sightline.runtime.model_folder import EXPORT, Export
+from sightline.runtime.onnx import OnnxPictureEncoder, OnnxStepper
+from sightline.search.steppers import Stepper
 from sightline.tasks.captioner import Captioner
-from sightline.tasks.parts import similar
 from sightline.tasks.text_writer import (
     EVALUATION_LENGTH,
     EVALUATION_STREAMS,
     LanguageModel,
     Tokens,
 )
-from sightline.vocab import UNKNOWN, VOCAB, Vocabulary
 
 
 def load_exported(export: Export, recipe: Any) -> Any:
@@ -47,8 +47,8 @@ def _captioner(export: Export, recipe: Any, vocab: Vocabulary) -> Captioner:
 
 
 def _translator(export: Export, recipe: Any, vocab: Vocabulary) -> Any:
+    from sightline.data.sentences import Sentences
     from sightline.tasks.alignments import load_lexicon
-    from sightline.tasks.sentences import Sentences
     from sightline.tasks.translator import SOURCE_VOCAB, Translator, never_written
 
     source, target = Sentences(Vocabulary.load(export.folder / SOURCE_VOCAB)), Sentences(vocab)

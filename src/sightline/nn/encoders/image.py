@@ -20,10 +20,10 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from sightline.errors import ConfigError
 from sightline.media.image import ImageSpec
-from sightline.nn.efficientnet_lite import SCALING, EfficientNetLite
-from sightline.nn.resnet import BLOCKS, ResNet
-from sightline.nn.vgg import CONVOLUTIONS, VGG
-from sightline.nn.weights import find_weights, fingerprint, load_weights, read_weights
+from sightline.nn.backbones.efficientnet_lite import SCALING, EfficientNetLite
+from sightline.nn.backbones.resnet import BLOCKS, ResNet
+from sightline.nn.backbones.vgg import CONVOLUTIONS, VGG
+from sightline.nn.backbones.weights import find_weights, fingerprint, load_weights, read_weights
 
 Network = VGG | ResNet | EfficientNetLite
 # frozen: no gradient at all; upper: what lies above the first map of stride 16 learns (of a VGG,

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.search_tree import Trace, Verdict, in_all
-from sightline.steppers import SearchError
+from sightline.search.steppers import SearchError
+from sightline.search.tree import Trace, Verdict, in_all
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sightline.config import DecoderConfig
+from sightline.data.vocabulary import BEGIN, PAD
 from sightline.errors import ConfigError
-from sightline.vocab import BEGIN, PAD
 
 
 class TiedOutput(nn.Module):

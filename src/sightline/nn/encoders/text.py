@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from sightline.config import RecurrentConfig
+from sightline.data.vocabulary import PAD
 from sightline.nn.dropout import Dropout
-from sightline.nn.image_encoders import ImageEncoder
+from sightline.nn.encoders.image import ImageEncoder
 from sightline.nn.recurrent import Recurrent
 from sightline.types import ContextSet
-from sightline.vocab import PAD
 
 
 class TextEncoder(nn.Module):

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from sightline.nn.additive import LARGEST, Scorer
+from sightline.nn.kernels.additive import LARGEST, Scorer
 
 SOURCE = Path(__file__).with_name("additive.c")
 # -fopenmp: the library's threads are PyTorch's own, whose OpenMP the process already has

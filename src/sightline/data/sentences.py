@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from sightline.config import VocabularyConfig
-from sightline.vocab import SPACE, SPECIALS, UNKNOWN, Kind, Vocabulary
+from sightline.data.vocabulary import SPACE, SPECIALS, UNKNOWN, Kind, Vocabulary
 
 JOIN = "￭"
 _SIGNS = (

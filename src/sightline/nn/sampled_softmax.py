@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from sightline.nn.output import Output
-from sightline.vocab import SPECIALS
+from sightline.data.vocabulary import SPECIALS
+from sightline.nn.heads import Output
 
 
 def sampled_log_probs(output: Output, readouts: Tensor, targets: Tensor, negatives: int) -> Tensor:

@@ -18,12 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sightline.exported import LEADING
-from sightline.nn.attention import Attention
-from sightline.nn.decoder import Decoder
-from sightline.nn.deep_fusion import FusedDecoder, Prior
-from sightline.nn.encoders import TextEncoder
-from sightline.nn.graph_writer import (
+from sightline.data.vocabulary import PAD
+from sightline.export.graph_writer import (
     FLOAT,
     INT8,
     INT32,
@@ -33,9 +29,13 @@ from sightline.nn.graph_writer import (
     Weights,
     with_weights_stored,
 )
-from sightline.nn.image_encoders import ImageEncoder
+from sightline.nn.attention import Attention
+from sightline.nn.decoder import Decoder
+from sightline.nn.deep_fusion import FusedDecoder, Prior
+from sightline.nn.encoders.image import ImageEncoder
+from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.recurrent import GATES, Recurrent
-from sightline.vocab import PAD
+from sightline.runtime.model_folder import LEADING
 
 if TYPE_CHECKING:
     import onnx

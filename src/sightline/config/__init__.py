@@ -1,7 +1,7 @@
 """Recipes: frozen dataclasses ← YAML ← `key.sub=value`; a wrong key is an error that says where.
 
 A recipe is a YAML file that names its `task`; the task's own dataclass (in `tasks/`) says which
-keys there are; the sections that tasks share are here. `recipe_reader.py` does the reading.
+keys there are; the sections that tasks share are here. `config/reader.py` does the reading.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 
-from sightline.errors import ConfigError
-from sightline.recipe_reader import (
+from sightline.config.reader import (
     Check,
     Reader,
     compose,
@@ -25,6 +24,7 @@ from sightline.recipe_reader import (
     override_node,
     replaced,
 )
+from sightline.errors import ConfigError
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ class DecoderConfig:
 
 @dataclass(frozen=True)
 class ImageEncoderConfig:
-    """A convolutional network that reads pictures (`nn/image_encoders.py`)."""
+    """A convolutional network that reads pictures (`nn/encoders/image.py`)."""
 
     name: str = "efficientnet_lite2"
     # A file, package:NAME, hub:NAME, a run whose encoder learnt; default is the published ones
@@ -116,7 +116,7 @@ class RecurrentConfig:
 
 @dataclass(frozen=True)
 class VocabularyConfig:
-    """The tokens of one language (`vocab.py`)."""
+    """The tokens of one language (`data/vocabulary.py`)."""
 
     kind: Literal["word", "char", "bpe"] = "bpe"
     size: Positive = 8000  # at most this many tokens

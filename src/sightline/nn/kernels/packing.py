@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from sightline.vocab import END, PAD
+from sightline.data.vocabulary import END, PAD
 
 
 class Packing:

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from sightline.nn.additive_compiled import scorer
-from sightline.nn.packing import Packing
+from sightline.nn.kernels.additive_compiled import scorer
+from sightline.nn.kernels.packing import Packing
 from sightline.types import ContextSet
 
 aten = torch.ops.aten  # for the gradients of σ and tanh, each in one pass

@@ -6,7 +6,7 @@ tokens, log-probabilities and attention are walked together from a leaf to the r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -244,3 +244,12 @@ def in_all(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
         return order
     rows = np.arange(0, order.size // order.shape[-1] * size, size)
     return order + rows.reshape(*order.shape[:-1], 1)
+
+
+def finish(search: Iterator[Snapshot]) -> list[list[Hypothesis]]:
+    """Run a search to its end: the hypotheses of each example."""
+    snapshot = None
+    for snapshot in search:  # noqa: B007 (the last one is what is wanted)
+        pass
+    assert snapshot is not None, "every search yields at least one snapshot"
+    return snapshot.hypotheses

@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sightline.data.manifest import Split
-from sightline.data.prepare import (
+from sightline.data.converters.files import (
     Prepared,
     assemble,
     read_json,
@@ -19,6 +18,7 @@ from sightline.data.prepare import (
     read_text,
     split_of,
 )
+from sightline.data.manifest import Split
 from sightline.errors import DataError
 
 # ---------------------------------------------------------------- Flickr8k and Flickr30k

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sightline.data.converters.files import Prepared, assemble, read_rows, read_text, split_of
 from sightline.data.manifest import Example, Medium, Split
-from sightline.data.prepare import Prepared, assemble, read_rows, read_text, split_of
 from sightline.errors import DataError
 
 _COLUMNS = {

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from sightline import __version__, config, zoo
 from sightline.errors import UserError
-from sightline.export_check import Comparison, compare
-from sightline.exported import ENCODER, EXPORT, FORMAT, START, STEP, is_export
+from sightline.export.check import Comparison, compare
+from sightline.runtime.model_folder import ENCODER, EXPORT, FORMAT, START, STEP, is_export
 from sightline.tasks import load_model
 
 Weights = Literal["int16", "int8"]
@@ -116,7 +116,7 @@ def _card(loaded: Any, name: str) -> str:
 
 def _graphs(loaded: Any, weights: Weights) -> dict[str, bytes]:
     """The graphs of a loaded model, by file name."""
-    from sightline.nn.graphs import picture_graph, start_graph, step_graph, text_graph
+    from sightline.export.graphs import picture_graph, start_graph, step_graph, text_graph
 
     is_text = loaded.recipe.task == "language_model"
     model = loaded.network.model if is_text else loaded.stepper.model

@@ -1,0 +1,1 @@
+"""Convolutional networks whose parameter names are the published ones."""

@@ -1,0 +1,1 @@
+"""Encoders, one per medium: Inputs to a ContextSet."""

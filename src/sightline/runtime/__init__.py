@@ -1,0 +1,1 @@
+"""A model's folder opened without PyTorch: its files checked, its graphs run."""
