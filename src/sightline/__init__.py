@@ -7,17 +7,20 @@ model = sightline.load("runs/shakespeare-lstm")
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sightline.runtime.describer import Describer
 
 __version__ = "0.1.0"
-__all__ = ["ContextSet", "Description", "Hypothesis", "Layout", "load"]
+__all__ = ["ContextSet", "Description", "Hypothesis", "Inputs", "Layout", "load"]
 
 
-def load(model: Path | str, device: str = "auto") -> Any:
+def load(model: Path | str, device: str = "auto") -> Describer:
     """A trained model of any task: a run's folder, a checkpoint's, or a zoo model's name.
 
     `device` is where a run computes (auto, cpu, cuda, cuda:1, mps); what is exported, as the zoo's
-    models are, computes on the processor.
+    models are, computes on the CPU.
     """
     from sightline.tasks import load_model
 

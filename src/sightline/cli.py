@@ -4,28 +4,28 @@ A command's file imports only typer at its top and what it needs inside the func
 `sightline --help` starts in a fraction of a second and never imports torch.
 """
 
+import importlib
 import sys
 from collections.abc import Callable
 
 import typer
 
 from sightline.commands import (
-    align,
     average,
     curves,
+    demo,
     describe,
     evaluate,
     export,
     features,
     prepare,
     recipes,
-    sample,
     score,
     serve,
     train,
-    translate,
 )
 from sightline.errors import UserError
+from sightline.tasks import all_specs
 
 app = typer.Typer(
     name="sightline",
@@ -38,9 +38,6 @@ app = typer.Typer(
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "describe": describe.describe,
-    "translate": translate.translate,
-    "align": align.align,
-    "sample": sample.sample,
     "score": score.score,
     "serve": serve.serve,
     "recipes": recipes.recipes,
@@ -50,8 +47,21 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "curves": curves.curves,
     "average": average.average,
     "features": features.features,
+    "demo": demo.demo,
 }
-for name, function in COMMANDS.items():
+
+
+def _task_commands() -> dict[str, Callable[..., None]]:
+    """The commands that tasks bring."""
+    commands = {name: place for spec in all_specs() for name, place in spec.commands.items()}
+    found = {}
+    for name, place in commands.items():
+        module, _, function = place.partition(":")
+        found[name] = getattr(importlib.import_module(module), function)
+    return found
+
+
+for name, function in {**COMMANDS, **_task_commands()}.items():
     app.command(name)(function)
 app.add_typer(prepare.prepare, name="prepare")
 

@@ -54,6 +54,12 @@ class Layout:
     def words(labels: Sequence[str]) -> Layout:
         return Layout("words", labels=tuple(labels))
 
+    def __len__(self) -> int:
+        """The number of positions."""
+        if self.kind == "grid":
+            return self.shape[0] * self.shape[1]
+        return len(self.times or self.labels or self.coordinates) or 1
+
     def to_json(self) -> dict[str, Any]:
         """Only the fields that this kind uses."""
         fields = {name: getattr(self, name) for name in ("shape", "times", "labels", "coordinates")}
@@ -114,6 +120,12 @@ class Inputs:
             streams={name: _joined([e[name] for e in examples]) for name in examples[0].streams},
             layouts=tuple(layout for example in examples for layout in example.layouts),
         )
+
+    @property
+    def size(self) -> int:
+        """Positions of the longest stream; 0 where all examples have one shape."""
+        masks = [s.mask for s in self.streams.values() if s.mask is not None]
+        return max((int(mask.sum(1).max()) for mask in masks), default=0)
 
     def map(self, change: Callable[[Array], Array]) -> Inputs:
         """The same with every array changed, such as moved to a device."""

@@ -15,7 +15,7 @@ def average(
     of several models that were trained on from the same one.
     """
     from sightline.errors import UserError
-    from sightline.zoo import find
+    from sightline.runtime.model_folder import find_model as find
 
     try:
         from sightline.training.merging import average_checkpoints, average_models

@@ -15,7 +15,6 @@ import typer
 
 if TYPE_CHECKING:
     from sightline.samples import Sample
-    from sightline.tasks.captioner import Captioner
     from sightline.types import Description
 
 CAPTIONER, LANGUAGE_MODEL = "default", "shakespeare"
@@ -29,7 +28,8 @@ VERSE = (
 )
 
 
-def main() -> None:
+def demo() -> None:
+    """Show what ships: captions, figures, a language model's writing."""
     describe_photos(CAPTIONER)
     write_verses()
     typer.echo("\nNext: `sightline --help`, README.md, docs/")
@@ -55,11 +55,10 @@ def describe_photos(model: Path | str) -> None:
 
     for photo, picture, description in zip(photos, pictures, descriptions, strict=True):
         path = OUT / "photos" / f"{photo.path.stem}.png"
-        draw_attention(picture, description, path, visible_box=captioner.visible_box(picture))
+        draw_attention(picture, description, path)
     moving = OUT / "photos" / f"{photos[0].path.stem}.gif"
-    box = captioner.visible_box(pictures[0])
-    animate_attention(pictures[0], descriptions[0], moving, visible_box=box)
-    _write_page(photos, descriptions, captioner)
+    animate_attention(pictures[0], descriptions[0], moving)
+    _write_page(photos, descriptions)
     typer.echo("\nWhere it looked for each word:")
     for path, what in (
         (OUT / "photos.html", "all of them; point at a word"),
@@ -70,18 +69,15 @@ def describe_photos(model: Path | str) -> None:
     typer.echo()
 
 
-def _write_page(
-    photos: list[Sample], descriptions: list[Description], captioner: Captioner
-) -> None:
+def _write_page(photos: list[Sample], descriptions: list[Description]) -> None:
     from sightline.report import ReportItem, write_report
 
     items = [
         ReportItem(f"{photo.name}: {photo.credit}", photo.path, (photo.alt,), description, {})
         for photo, description in zip(photos, descriptions, strict=True)
     ]
-    spec = captioner.encoder.spec
     title = "Photos that ship with Sightline"
-    write_report(OUT / "photos.html", items, title=title, metrics={"corpus": {}}, image_spec=spec)
+    write_report(OUT / "photos.html", items, title=title, metrics={"corpus": {}})
 
 
 def write_verses() -> None:
@@ -94,18 +90,14 @@ def write_verses() -> None:
     model = sightline.load(LANGUAGE_MODEL)
     one_thread()
     began, count = time.perf_counter(), 0
-    for piece in model.stream("ROMEO:\n", length=240, temperature=0.7, seed=1):
-        typer.echo(piece, nl=False)
-        count += len(piece)
+    for step in model.stream("ROMEO:\n", length=240, temperature=0.7, seed=1):
+        typer.echo(step.text[count:], nl=False)
+        count = len(step.text)
     typer.echo(f"\n   ({count / (time.perf_counter() - began):,.0f} characters a second)")
 
-    drawn = model.sample("JULIET:\n", length=500, temperature=0.8, seed=3)[0]
+    drawn = model.describe("JULIET:\n", length=500, temperature=0.8, seed=3)
     draw_surprise(drawn, OUT / "written.png")
-    draw_surprise(model.read(VERSE), OUT / "read.png")
+    draw_surprise(model.force([""], [VERSE])[0], OUT / "read.png")
     typer.echo("\nPictures, each character shaded by how much it surprised the model:")
     typer.echo(f"  {OUT / 'written.png'}  what it wrote")
     typer.echo(f"  {OUT / 'read.png'}     a sonnet that it had not read before")
-
-
-if __name__ == "__main__":
-    main()

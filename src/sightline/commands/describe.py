@@ -1,4 +1,4 @@
-"""`sightline describe`: captions for pictures, and where the model looked."""
+"""`sightline describe`: descriptions of anything that a model reads, and where it looked."""
 
 from __future__ import annotations
 
@@ -11,59 +11,63 @@ import typer
 from sightline.commands import Device
 
 if TYPE_CHECKING:
-    from sightline.tasks.captioner import Captioner
+    from sightline.runtime.describer import Describer
     from sightline.types import Description
 
-BATCH = 16  # pictures read and described together
+BATCH = 16  # files read and described together
 
 
 def describe(
     sources: Annotated[
-        list[str], typer.Argument(help="Pictures, folders of them, patterns; - is standard input.")
+        list[str],
+        typer.Argument(
+            help="Files, folders, patterns, - for standard input; texts for a model that reads text."
+        ),
     ],
     model: Annotated[str, typer.Option(help="A run, a checkpoint, or a zoo name.")] = "default",
     beam: Annotated[
-        int | None, typer.Option(min=1, help="Hypotheses searched side by side.")
+        int | None, typer.Option(min=1, help="Hypotheses searched in parallel.")
     ] = None,
-    n_best: Annotated[int, typer.Option(min=1, help="Captions per picture.")] = 1,
-    prefix: Annotated[str, typer.Option(help="Words that the caption has to begin with.")] = "",
+    n_best: Annotated[int, typer.Option(min=1, help="Descriptions per source.")] = 1,
+    prefix: Annotated[str, typer.Option(help="Words that the description begins with.")] = "",
     focus: Annotated[
         str | None,
-        typer.Option(metavar="X,Y,W,H", help="Look here: a box, as fractions of the picture."),
+        typer.Option(metavar="X,Y,W,H", help="Look here: a region, as fractions of the picture."),
     ] = None,
     figure: Annotated[
         Path | None,
-        typer.Option(help="Draw where it looked, one file per picture, in this folder."),
+        typer.Option(help="Draw where it looked, one file per source, in this folder."),
     ] = None,
     figure_format: Annotated[
-        str, typer.Option(help="png, jpg or svg: a panel per word; gif or webp: it moves.")
+        str, typer.Option(help="png, jpg or svg: a panel per word; gif or webp: animated.")
     ] = "png",
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object per picture and line.")
+        bool, typer.Option("--json", help="One JSON object per source and line.")
     ] = False,
     device: Device = "auto",
 ) -> None:
-    """Describe pictures in words; one bad file does not stop the rest."""
+    """Describe pictures (or whatever the model reads) in words; one bad file stops no other."""
     import sys
 
     from sightline.data.progress import counted
     from sightline.media.focus import parse_focus
     from sightline.tasks import load_for
 
-    box = None if focus is None else parse_focus(focus)
-    captioner: Captioner = load_for(model, "caption", device=device)
-    files = list(_expand(sources))
-    batches = [files[at : at + BATCH] for at in range(0, len(files), BATCH)]
-    options = {"beam": beam, "n_best": n_best, "prefix": prefix, "focus": box}
-    outcomes = (outcome for batch in batches for outcome in _outcomes(captioner, batch, **options))
-    if len(files) > BATCH and sys.stderr.isatty():
-        outcomes = counted(outcomes, len(files), "describing")  # type: ignore[assignment]
+    region = None if focus is None else parse_focus(focus)
+    describer = load_for(model, device=device)
+    names = list(_expand(sources)) if describer.reader.takes == "file" else sources
+    options = {"beam": beam, "n_best": n_best, "prefix": prefix, "focus": region}
+    outcomes: Iterator[Any] = _outcomes(describer, names, options)
+    if len(names) > BATCH and sys.stderr.isatty():
+        outcomes = counted(outcomes, len(names), "describing")
     failed = 0
-    for name, picture, result in outcomes:
+    for name, source, result in outcomes:
         failed += isinstance(result, str)
-        _show(name, result, as_json=as_json, alone=len(files) == 1)
+        _show(name, result, as_json=as_json, alone=len(names) == 1)
         if figure is not None and not isinstance(result, str):
-            _draw(figure, figure_format, name, picture, result, captioner)
+            path = figure / f"{_stem(name, describer)}.{figure_format}"
+            result.figure(path, source)
+            typer.echo(f"wrote {path}", err=True)
     if failed:
         raise typer.Exit(2)
 
@@ -80,35 +84,47 @@ def _expand(sources: list[str]) -> Iterator[str]:
         if path.is_dir():
             yield from (str(file) for file in pictures_in(path).values())
         elif glob.has_magic(source) and not path.exists():
-            found = sorted(glob.glob(source, recursive=True))
-            if not found:
+            matches = sorted(glob.glob(source, recursive=True))
+            if not matches:
                 raise DataError(f"no file matches {source}")
-            yield from found
+            yield from matches
         else:
-            yield source  # if it is not there, its own line says so
+            yield source  # if it does not exist, its own line says so
 
 
 def _outcomes(
-    captioner: Captioner, names: list[str], **options: Any
+    describer: Describer, names: list[str], options: dict[str, Any]
 ) -> Iterator[tuple[str, Any, Description | str]]:
-    """For each file in order: its name, its pixels, and its description or what was wrong."""
+    """For each source in order: its name, what was read, and its description or what was wrong."""
     import sys
 
     from sightline.errors import DataError
-    from sightline.media.image import read_image
+    from sightline.runtime.describer import Options
 
-    pictures: dict[int, Any] = {}
-    errors: dict[int, str] = {}
-    for number, name in enumerate(names):
-        try:
-            source: Any = sys.stdin.buffer.read() if name == "-" else name
-            pictures[number] = read_image(source, name="standard input" if name == "-" else name)
-        except DataError as error:
-            errors[number] = str(error)
-    found = captioner.describe(list(pictures.values()), **options) if pictures else []
-    described = dict(zip(pictures, found, strict=True))
-    for number, name in enumerate(names):
-        yield name, pictures.get(number), described.get(number) or errors[number]
+    reading = {"focus": options["focus"]} if options["focus"] is not None else {}
+    ask = Options(**{name: value for name, value in options.items() if name != "focus"})
+    for at in range(0, len(names), BATCH):
+        some = names[at : at + BATCH]
+        inputs: dict[int, Any] = {}
+        sources: dict[int, Any] = {}
+        errors: dict[int, str] = {}
+        for number, name in enumerate(some):
+            sources[number] = sys.stdin.buffer.read() if name == "-" else name
+            try:
+                inputs[number] = describer.reader.read(sources[number], **reading)
+            except DataError as error:
+                errors[number] = str(error).replace("the picture's bytes", "standard input")
+        described = dict(
+            zip(inputs, describer.describe_inputs(list(inputs.values()), ask), strict=True)
+        )
+        for number, name in enumerate(some):
+            yield name, sources[number], described.get(number) or errors[number]
+
+
+def _stem(name: str, describer: Describer) -> str:
+    if name == "-":
+        return "stdin"
+    return Path(name).stem if describer.reader.takes == "file" else name[:40].replace("/", "_")
 
 
 def _show(name: str, result: Description | str, *, as_json: bool, alone: bool) -> None:
@@ -124,19 +140,3 @@ def _show(name: str, result: Description | str, *, as_json: bool, alone: bool) -
         typer.echo(start + result.text)
         for other in result.alternatives:
             typer.echo(" " * len(start) + f"{other.text}  ({other.score:.2f})")
-
-
-def _draw(
-    folder: Path,
-    suffix: str,
-    name: str,
-    picture: Any,
-    result: Description,
-    captioner: Captioner,
-) -> None:
-    from sightline.figures import animate_attention, draw_attention
-
-    path = folder / f"{'stdin' if name == '-' else Path(name).stem}.{suffix}"
-    draw = animate_attention if suffix in ("gif", "webp") else draw_attention
-    draw(picture, result, path, visible_box=captioner.visible_box(picture))
-    typer.echo(f"wrote {path}", err=True)

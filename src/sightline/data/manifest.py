@@ -23,7 +23,6 @@ Split = Literal["train", "dev", "test"]
 Medium = Literal["image", "audio", "video", "source"]
 SPLITS: tuple[str, ...] = get_args(Split)
 MEDIA: tuple[str, ...] = ("image", "audio", "video")  # keys whose value is a file
-READS: dict[str, Medium] = {"caption": "image", "translate": "source"}  # by task
 KEYS = ("id", *MEDIA, "source", "targets", "split", "meta")
 # What people write, and what the manifest calls it.
 _SYNONYMS = {
@@ -91,9 +90,9 @@ def read_manifest(path: str | os.PathLike[str], *, medium: Medium | None = None)
     return examples
 
 
-def read_split(path: str | os.PathLike[str], split: str, task: str) -> list[Example]:
-    """The examples of one split that a task's models can be tried on."""
-    examples = [each for each in read_manifest(path, medium=READS[task]) if each.split == split]
+def read_split(path: str | os.PathLike[str], split: str, medium: Medium) -> list[Example]:
+    """The examples of one split, each with what a task reads."""
+    examples = [each for each in read_manifest(path, medium=medium) if each.split == split]
     if not examples:
         raise DataError(f"{path} has no item of split {split!r}")
     return examples

@@ -10,14 +10,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from sightline import __version__, config, zoo
+from sightline import __version__, config
 from sightline.errors import UserError
 from sightline.export.check import Comparison, compare
-from sightline.runtime.model_folder import ENCODER, EXPORT, FORMAT, START, STEP, is_export
-from sightline.tasks import load_model
+from sightline.runtime.describer import Describer
+from sightline.runtime.model_folder import (
+    ENCODER,
+    EXPORT,
+    FORMAT,
+    START,
+    STEP,
+    find_model,
+    is_export,
+)
+from sightline.tasks import load_model, spec_of
+from sightline.tasks.spec import TaskSpec
 
 Weights = Literal["int16", "int8"]
-COPIED = ("lexicon.json",)  # of the model's folder, where there are any
 CARDS = ("card.md", "README.md")
 
 
@@ -36,7 +45,7 @@ def export(
 
     With a check the export is written only if it is good enough; gives the comparison.
     """
-    source, out = zoo.find(model), Path(out)
+    source, out = find_model(model), Path(out)
     if is_export(source):
         raise UserError(f"{source} is an export already; export the run that it was made from")
     if out.exists() and not is_export(out) and (not out.is_dir() or any(out.iterdir())):
@@ -63,16 +72,14 @@ def export(
     return found
 
 
-def _write(folder: Path, source: Path, loaded: Any, weights: Weights, name: str) -> None:
+def _write(folder: Path, source: Path, loaded: Describer, weights: Weights, name: str) -> None:
+    spec, model = spec_of(loaded.task), _network(loaded)
     about: dict[str, Any] = {"format": FORMAT, "sightline": __version__}
-    about |= {"task": loaded.recipe.task, "weights": weights}
-    if loaded.recipe.task == "caption":
-        encoder = loaded.encoder
-        about["pictures"] = {"spec": encoder.spec.to_json(), "grid": list(encoder.grid())}
-    for graph, content in _graphs(loaded, weights).items():
+    about |= {"task": spec.name, "weights": weights, **spec.about(model)}
+    for graph, content in _graphs(model, weights).items():
         (folder / graph).write_bytes(content)
-    (folder / "config.yaml").write_text(config.to_yaml(_portable(loaded.recipe)), "utf-8")
-    for path in (*source.glob("*vocab.json"), *(source / each for each in COPIED)):
+    (folder / "config.yaml").write_text(config.to_yaml(_portable(loaded.recipe, spec)), "utf-8")
+    for path in (*source.glob("*vocab.json"), *(source / each for each in spec.files)):
         if path.is_file():
             shutil.copyfile(path, folder / path.name)
     cards = [source / card for card in CARDS if (source / card).is_file()]
@@ -81,51 +88,52 @@ def _write(folder: Path, source: Path, loaded: Any, weights: Weights, name: str)
     about["files"] = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.iterdir())
-        if path.name not in CARDS  # whose text anyone may mend
+        if path.name not in CARDS  # whose text anyone may edit
     }
     (folder / EXPORT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
 
 
-def _portable(recipe: Any) -> Any:
+def _portable(recipe: Any, spec: TaskSpec) -> Any:
     """The recipe without the places that files have on this machine."""
-    names = ("manifest", "features", "text", "held_out_text", "like")
-    here = {name: getattr(recipe, name, None) for name in names}
-    recipe = replace(recipe, **{name: Path(path).name for name, path in here.items() if path})
-    training = replace(recipe.training, initial=None)
-    if recipe.task == "caption" and "/" in recipe.encoder.weights:
-        encoder = replace(recipe.encoder, weights=Path(recipe.encoder.weights).name)
-        recipe = replace(recipe, encoder=encoder)
-    if recipe.task == "translate" and recipe.fusion is not None:
-        both = {name: Path(path).name for name, path in vars(recipe.fusion).items()}
-        recipe = replace(recipe, fusion=replace(recipe.fusion, **both))
-    return replace(recipe, training=training)
+    for key in spec.local_paths:
+        recipe = _shortened(recipe, key.split("."))
+    return recipe
 
 
-def _card(loaded: Any, name: str) -> str:
-    """A card to be filled in."""
-    recipe = loaded.recipe
-    about = recipe.description or f"A model for the task {recipe.task}."
-    return (
-        f"# {name}\n\n{about}\n\n- **Data:** to be told.\n- **Score:** to be told.\n"
-        "- **Trained:** to be told.\n- **Limits:** to be told.\n- **Terms:** to be told.\n"
-    )
+def _shortened(section: Any, path: list[str]) -> Any:
+    """A section with the path at `path` reduced to its last part."""
+    name, *rest = path
+    value = getattr(section, name)
+    if value is None:
+        return section
+    if rest:
+        return replace(section, **{name: _shortened(value, rest)})
+    return replace(section, **{name: None if name == "initial" else Path(value).name})
+
+
+def _card(loaded: Describer, name: str) -> str:
+    """A card to fill in."""
+    about = loaded.recipe.description or f"A model for the task {loaded.task}."
+    rows = "".join(f"- **{row}:** …\n" for row in ("Data", "Score", "Trained", "Limits", "Terms"))
+    return f"# {name}\n\n{about}\n\n{rows}"
 
 
 # ------------------------------------------------------------------------------- graphs
 
 
-def _graphs(loaded: Any, weights: Weights) -> dict[str, bytes]:
-    """The graphs of a loaded model, by file name."""
-    from sightline.export.graphs import picture_graph, start_graph, step_graph, text_graph
+def _network(loaded: Describer) -> Any:
+    from sightline.nn.stepper import TorchStepper
 
-    is_text = loaded.recipe.task == "language_model"
-    model = loaded.network.model if is_text else loaded.stepper.model
-    decoder = model.decoder.cpu().eval()
-    graphs = {STEP: step_graph(decoder, weights)}
-    encoder = loaded.encoder if loaded.recipe.task == "caption" else model.encoder
-    if encoder is not None:
-        graphs[START] = start_graph(decoder, encoder.dimension, weights)
-        encoder = encoder.cpu().eval()
-        is_picture = loaded.recipe.task == "caption"
-        graphs[ENCODER] = picture_graph(encoder) if is_picture else text_graph(encoder, weights)
+    assert isinstance(loaded.stepper, TorchStepper)
+    return loaded.stepper.model.cpu().eval()
+
+
+def _graphs(model: Any, weights: Weights) -> dict[str, bytes]:
+    """The graphs of a model, by file name."""
+    from sightline.export.graphs import encoder_graph, start_graph, step_graph
+
+    graphs = {STEP: step_graph(model.decoder, weights)}
+    if model.encoder is not None:
+        graphs[START] = start_graph(model.decoder, model.encoder.dimension, weights)
+        graphs[ENCODER] = encoder_graph(model.encoder, weights)
     return {name: graph.SerializeToString() for name, graph in graphs.items()}

@@ -1,34 +1,47 @@
-"""What is searched together: sentences of about one length, and the parts of one long line."""
+"""What is searched together: examples of about one size; and the parts of one source, joined."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from sightline.types import Description, Layout
 
-SEARCH_BATCH = 64  # sentences searched at a time
-STRIDE = 8  # they differ by less than this many tokens
+STRIDE = 8  # sizes searched together differ by less than this
 LARGEST_MATRIX = 4_000_000  # weights of attention kept for one line; a page of text has fewer
 
 
-def similar(lengths: list[int]) -> list[tuple[int, list[int]]]:
-    """Rows of about one length in batches, each with the length that its class reaches to."""
+def similar(sizes: Sequence[int], batch: int) -> list[tuple[int, list[int]]]:
+    """Rows of about one size in batches, each with the size that its class reaches to."""
     classes: dict[int, list[int]] = {}
-    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
-        classes.setdefault(-(-lengths[row] // STRIDE) * STRIDE, []).append(row)
+    for row in sorted(range(len(sizes)), key=lambda row: sizes[row]):
+        classes.setdefault(-(-sizes[row] // STRIDE) * STRIDE, []).append(row)
     return [
-        (reach, rows[at : at + SEARCH_BATCH])
+        (reach, rows[at : at + batch])
         for reach, rows in classes.items()
-        for at in range(0, len(rows), SEARCH_BATCH)
+        for at in range(0, len(rows), batch)
     ]
 
 
+def ranked(descriptions: Sequence[Description]) -> Description:
+    """An n-best list as its first, with the others as alternatives."""
+    best, *others = descriptions
+    return replace(best, alternatives=tuple(others))
+
+
 def joined(parts: Sequence[Description]) -> Description:
-    """The parts of one line as one description; each part looked only at its own source."""
+    """The parts of one source as one description, rank by rank; empty for no parts."""
     if len(parts) == 1:
         return parts[0]
+    lists = [[part, *part.alternatives] for part in parts]
+    ranks = [_joined(same) for same in zip(*lists, strict=False)]
+    return ranked(ranks or [Description("", (), 0.0, ())])
+
+
+def _joined(parts: Sequence[Description]) -> Description:
+    """Each part looked only at its own part of the source."""
     tokens = tuple(token for part in parts for token in part.tokens)
     looked = [p.attention for p in parts if p.attention is not None]
     attention = layout = None

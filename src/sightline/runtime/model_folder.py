@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sightline import zoo
 from sightline.errors import CheckpointError
 
 FORMAT = 2  # raised when what is written changes; only this one is read
@@ -80,6 +81,32 @@ def processors() -> int:
 
 def is_export(folder: Path) -> bool:
     return (folder / EXPORT).is_file()
+
+
+def find_model(model: Path | str) -> Path:
+    """The folder of a model's weights: a run's best or newest checkpoint, an export, a zoo name."""
+    path = Path(model)
+    if not os.path.exists(path):  # unlike Path.exists, also false for a name too long
+        if str(model) in zoo.names():
+            return zoo.FOLDER / str(model)
+        known = ", ".join(zoo.names()) or "none yet"
+        raise CheckpointError(f"no model at {path}, and the zoo has none of that name ({known})")
+    if (path / "config.yaml").is_file() or is_export(path):
+        return path
+    best, checkpoints = _best(path), sorted(path.glob("checkpoints/step-*"))
+    if best is not None and best not in checkpoints:  # another would not be the model that is meant
+        raise CheckpointError(f"{best} is gone, the best of {path}; give another checkpoint of it")
+    if not checkpoints:
+        raise CheckpointError(f"{path} holds no model; give the folder of a run or of a checkpoint")
+    return best or checkpoints[-1]
+
+
+def _best(run: Path) -> Path | None:
+    try:
+        name = (run / "best").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+    return run / "checkpoints" / Path(name).name  # a name only: it cannot point elsewhere
 
 
 def read_export(folder: Path) -> Export:

@@ -1,4 +1,4 @@
-"""OnnxStepper: an exported model behind the Stepper contract, on onnxruntime; and its encoders."""
+"""An exported model on onnxruntime: OnnxEncoder behind Encoder, OnnxStepper behind Stepper."""
 
 from __future__ import annotations
 
@@ -11,17 +11,48 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.data.vocabulary import BEGIN, END, PAD
 from sightline.errors import CheckpointError, DataError
-from sightline.media.image import ImageSpec
-from sightline.runtime.model_folder import AGAIN, ENCODER, LEADING, START, STEP, Export, processors
-from sightline.search.steppers import SearchError, State, Steered, Stepper, StepResult
+from sightline.runtime.model_folder import (
+    AGAIN,
+    ENCODER,
+    LEADING,
+    START,
+    STEP,
+    Export,
+    processors,
+)
+from sightline.search.steppers import SearchError, State, Stepper, StepResult
+from sightline.types import ContextSet, Inputs
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Floats = NDArray[np.float32]
-NOTHING = np.float32(-1e30)  # the bias of a position that does not exist
-PICTURES = 2  # encoded at a time: more take memory and are no quicker
+NO_POSITION = np.float32(-1e30)  # the bias of a position that does not exist
+ENCODED_AT_ONCE = 2  # pictures: more take memory and are no faster
+
+
+class OnnxEncoder:
+    """Runs an exported encoder: each graph input takes the stream of its name."""
+
+    def __init__(self, export: Export) -> None:
+        self._session = export.session(ENCODER)
+        self._wanted = [each.name for each in self._session.get_inputs()]
+        self._made = [each.name for each in self._session.get_outputs()]
+
+    def encode(self, inputs: Inputs) -> ContextSet:
+        streams = {name: inputs[name] for name in self._wanted if not name.endswith("_mask")}
+        arrays = {name: stream.values for name, stream in streams.items()}
+        arrays |= {n: inputs[n.removesuffix("_mask")].mask for n in self._wanted if n not in arrays}
+        fixed = all(stream.mask is None for stream in streams.values())
+        step = ENCODED_AT_ONCE if fixed else len(inputs)
+        parts = [
+            self._session.run(None, {n: values[at : at + step] for n, values in arrays.items()})
+            for at in range(0, len(inputs), step)
+        ]
+        made = {n: np.concatenate(some) for n, some in zip(self._made, zip(*parts), strict=True)}  # noqa: B905
+        values = made["values"]
+        mask = made["mask"] > 0 if "mask" in made else np.ones(values.shape[:2], dtype=bool)
+        return ContextSet(values, mask)
 
 
 @dataclass(frozen=True)
@@ -38,19 +69,11 @@ class OnnxState:
 class OnnxStepper:
     """Runs an exported model one token at a time."""
 
-    def __init__(
-        self,
-        export: Export,
-        begin: int = BEGIN,
-        end: int | None = END,
-        banned: Sequence[int] = (),  # tokens never to be written
-    ) -> None:
+    def __init__(self, export: Export, begin: int, end: int | None) -> None:
         self.begin = begin
         self.end = end
         self._step = export.session(STEP, threads=1)  # too little work to be shared
         self._start = export.session(START) if START in export.graphs else None
-        reads = ENCODER in export.graphs and export.about["task"] != "caption"
-        self._read = export.session(ENCODER) if reads else None
         self._wanted = {each.name: each.shape for each in self._step.get_inputs()}
         self._made = [each.name for each in self._step.get_outputs()]
         self._all = [name for name in self._made if name not in LEADING]
@@ -58,7 +81,6 @@ class OnnxStepper:
         self._check_fit(export)
         (self.vocab_size,) = self._wanted["forbidden"]
         self._forbidden = np.zeros(self.vocab_size, np.float32)
-        self._forbidden[list(banned)] = -np.inf
 
     def _check_fit(self, export: Export) -> None:
         """Every input of a step comes from the start, from the step before, or from here."""
@@ -76,46 +98,34 @@ class OnnxStepper:
                 f"({', '.join(sorted(misfits))}); {AGAIN}"
             )
 
-    def writing(self, begin: int, end: int | None, banned: Sequence[int]) -> OnnxStepper:
-        """The same model, begun and ended by other tokens."""
+    def without(self, tokens: Sequence[int]) -> OnnxStepper:
+        """The same model with these tokens left out of its softmax."""
         twin = copy.copy(self)
-        twin.begin, twin.end = begin, end
-        twin._forbidden = np.zeros(self.vocab_size, np.float32)
-        twin._forbidden[list(banned)] = -np.inf
+        twin._forbidden = self._forbidden.copy()
+        twin._forbidden[list(tokens)] = -np.inf
         return twin
 
-    def start(self, inputs: Any) -> State:
-        """Token ids (B, M) or vectors (B, M, D), as the model reads; or the number of rows."""
-        steered = inputs if isinstance(inputs, Steered) else None
-        if self._start is None:
-            if steered is not None:
+    def start(self, context: ContextSet) -> State:
+        if self._start is None:  # a language model
+            if context.bias is not None:
                 raise SearchError("this model has no attention that could be steered")
-            return OnnxState(self._zeros(int(inputs)), {})
-        values, mask = self._context(inputs if steered is None else steered.inputs)
-        names = [each.name for each in self._start.get_outputs()]
-        made = self._start.run(names, {"values": values, "mask": mask})
-        found = dict(zip(names, made, strict=True))
-        shared = [name for name in ("keys", "mixed", "factors") if name in found]
-        examples: dict[str, Floats] = {name: found.pop(name) for name in shared}
-        if shared:
-            examples["bias"] = _bias(mask, steered)
-        elif steered is not None:
-            raise SearchError("this model has no attention that could be steered")
-        if "attended" in self._wanted:
-            found["attended"] = np.zeros(mask.shape, np.float32)
-        return OnnxState(found, examples)
-
-    def _context(self, inputs: Any) -> tuple[Floats, Floats]:
-        """What is attended to, (B, M, D), and where there is something, (B, M)."""
-        if self._read is None:
-            values = np.asarray(inputs, np.float32)
-            return values, np.ones(values.shape[:2], np.float32)
-        tokens = np.asarray(inputs, np.int64)
-        empty = np.flatnonzero((tokens == PAD).all(axis=1))
+            return OnnxState(self._zeros(len(context)), {})
+        empty = np.flatnonzero(~context.mask.any(axis=1))
         if len(empty):
             raise DataError(f"example {empty[0] + 1} is empty: there is nothing to attend to")
-        values, mask = self._read.run(["values", "mask"], {"tokens": tokens})
-        return values, mask
+        mask = context.mask.astype(np.float32)
+        names = [each.name for each in self._start.get_outputs()]
+        outputs = self._start.run(names, {"values": context.values, "mask": mask})
+        rows = dict(zip(names, outputs, strict=True))
+        shared = [name for name in ("keys", "mixed", "factors") if name in rows]
+        examples: dict[str, Floats] = {name: rows.pop(name) for name in shared}
+        if shared:
+            examples["bias"] = _bias(context)
+        elif context.bias is not None:
+            raise SearchError("this model has no attention that could be steered")
+        if "attended" in self._wanted:
+            rows["attended"] = np.zeros(mask.shape, np.float32)
+        return OnnxState(rows, examples)
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
         found, state = self._run(state, tokens, self._all, 1)
@@ -155,15 +165,15 @@ class OnnxStepper:
         return {name: np.zeros((rows, size), np.float32) for name, size in sizes.items()}
 
 
-def _bias(mask: Floats, steered: Steered | None) -> Floats:
+def _bias(context: ContextSet) -> Floats:
     """What is added to the scores of every step, (B, M)."""
-    bias = np.where(mask > 0, np.float32(0), NOTHING)
-    if steered is None:
+    bias = np.where(context.mask, np.float32(0), NO_POSITION)
+    if context.bias is None:
         return bias
-    if steered.bias.shape != mask.shape:
-        shapes = f"{steered.bias.shape} for context sets of {mask.shape}"
+    if context.bias.shape != bias.shape:
+        shapes = f"{context.bias.shape} for context sets of {bias.shape}"
         raise SearchError(f"a bias of shape {shapes}; give one number for each position")
-    return bias + np.asarray(steered.bias, np.float32)
+    return bias + np.asarray(context.bias, np.float32)
 
 
 def workers(stepper: Stepper) -> int:
@@ -180,24 +190,3 @@ def side_by_side(
         return
     with ThreadPoolExecutor(count) as pool:
         yield from pool.map(work, items)
-
-
-class OnnxPictureEncoder:
-    """Preprocessed pictures to annotation vectors."""
-
-    def __init__(self, export: Export) -> None:
-        self.spec = ImageSpec.from_json(export.about["pictures"]["spec"])
-        rows, columns = export.about["pictures"]["grid"]
-        self._grid = int(rows), int(columns)
-        self._session = export.session(ENCODER)
-
-    def grid(self) -> tuple[int, int]:
-        return self._grid
-
-    def encode(self, images: Floats) -> Floats:
-        """(B, 3, S, S) → (B, M, D)."""
-        parts = [
-            self._session.run(None, {"pictures": images[at : at + PICTURES]})[0]
-            for at in range(0, len(images), PICTURES)
-        ]
-        return np.concatenate(parts)

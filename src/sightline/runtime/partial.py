@@ -1,4 +1,4 @@
-"""Partial results: a search as it goes on, one step at a time, for a page to draw."""
+"""Partial results: a search in progress, one step at a time, for a page to draw."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ class BeamNode:
     token: str
     score: float  # summed log-probabilities
     finished: bool  # ended, and among the best that did
-    alive: bool  # goes on to the next step
+    alive: bool  # continues in the next step
 
 
 @dataclass(frozen=True)
 class Partial:
-    """How a search stood after one step."""
+    """The state of a search after one step."""
 
     step: int
     text: str  # the best so far
     tokens: tuple[str, ...]
     nodes: tuple[BeamNode, ...]  # new in this step
-    best: int | None  # the node at which the best so far stands
+    best: int | None  # the last node of the best so far
+    news: bool = True  # false once the example's search is over
 
     @property
     def alive(self) -> tuple[int, ...]:
@@ -48,26 +49,22 @@ class Partial:
 
 
 def partial_result(
-    snapshot: Snapshot,  # of a beam search that keeps its tree
+    snapshot: Snapshot,  # of a beam search that keeps its tree, or of sampling
     example: int,
     best: Description,  # of the example's first hypothesis
     names: Sequence[str],  # of tokens
 ) -> Partial:
-    """The state of one example's search; it has no nodes once the example is settled."""
-    assert snapshot.tree is not None, "ask the search for its tree"
+    """The state of one example's search."""
+    if snapshot.tree is None:
+        return Partial(snapshot.step, best.text, best.tokens, (), None)
     tree = snapshot.tree[example]
     places = {(node.parent, node.token): node.id for node in tree}
     at: int | None = None
     for token in snapshot.hypotheses[example][0].tokens:
         at = places[at, token]
-    return Partial(
-        step=snapshot.step,
-        text=best.text,
-        tokens=best.tokens,
-        nodes=tuple(
-            BeamNode(n.id, n.parent, names[n.token], n.score, n.finished, n.kept)
-            for n in tree
-            if n.step == snapshot.step
-        ),
-        best=at,
+    nodes = tuple(
+        BeamNode(n.id, n.parent, names[n.token], n.score, n.finished, n.kept)
+        for n in tree
+        if n.step == snapshot.step
     )
+    return Partial(snapshot.step, best.text, best.tokens, nodes, at, news=bool(nodes))

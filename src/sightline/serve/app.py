@@ -1,4 +1,4 @@
-"""The routes: describe, translate, models, samples, health, metrics and the page."""
+"""The routes: one per task, models, samples, health, metrics and the page."""
 
 from __future__ import annotations
 
@@ -20,20 +20,16 @@ from sightline.serve import files
 from sightline.serve.answers import Event, EventStream, RefusedResponse, while_there
 from sightline.serve.batching import Batcher, Job, Place, Update
 from sightline.serve.guard import Guard
-from sightline.serve.intake import Intake, read_describe, read_json
+from sightline.serve.intake import Intake, read_request
 from sightline.serve.limits import Limits, Refusal
 from sightline.serve.metrics import Metrics
-from sightline.serve.models import (
-    CaptionSettings,
-    Models,
-    ServedCaptioner,
-    ServedTranslator,
-    TranslateSettings,
-)
-from sightline.serve.openapi import DESCRIBE, JSON, MODELS, SAMPLES, TRANSLATE, complete
-from sightline.serve.schemas import TranslateJson
+from sightline.serve.models import Models
+from sightline.serve.openapi import JSON, MODELS, SAMPLES, complete, documented
+from sightline.tasks import all_specs
+from sightline.tasks.route import Route
 
 T = TypeVar("T")
+FIELDS = 64_000  # bytes of a form besides its file
 
 
 class Service:
@@ -69,42 +65,30 @@ class Service:
 
     # ------------------------------------------------------------------ work
 
-    async def describe(self, request: Request) -> Response:
+    async def answer(self, request: Request, task: str, route: Route) -> Response:
+        """Read a request, and let the batcher's worker answer it."""
         self.batcher.check_room()
-        most = self.limits.upload_bytes
-        if request.headers.get("content-type", "").startswith("application/json"):
-            most = most * 4 // 3
+        is_file = route.form is not None
+        most = self.limits.upload_bytes if is_file else self.limits.text_bytes
+        in_base64 = request.headers.get("content-type", "").startswith("application/json")
+        room = most * 4 // 3 if in_base64 and is_file else most
         async with AsyncExitStack() as upload:
-            body = await upload.enter_async_context(self.intake.body(request, most + 64_000))
-            picture, fields = await read_describe(request.headers, body)
-            if len(picture) > self.limits.upload_bytes:
-                size = self.limits.upload_bytes / 1e6
-                raise Refusal(413, "too_large", f"the picture is larger than {size:g} MB")
-            model: ServedCaptioner = self.models.find(fields.model, "caption")
-            settings = CaptionSettings(fields.beam, fields.n_best, fields.prefix)
-            model.check(settings)
+            allowed = room + FIELDS if is_file else most
+            body = await upload.enter_async_context(self.intake.body(request, allowed))
+            source, fields = await read_request(request.headers, body, route)
+            if is_file and len(source) > most:
+                raise Refusal(413, "too_large", f"the picture is larger than {most / 1e6:g} MB")
+            model = self.models.find(fields.model, task)
+            settings = fields.options(model.model.defaults)
+            model.model.check(settings)
             deadline = time.monotonic() + self.limits.time_limit
             with self.batcher.take_place() as place:
-                reading = self._in_reader(model.read, picture, fields.box, self.limits.pixels)
+                reading = self._in_reader(model.read, source, fields.reading(self.limits.pixels))
                 item = await while_there(request.receive, reading, deadline)
-                del body, picture, reading  # what waits in the queue is small
+                del body, source, reading  # what waits in the queue is small
                 await upload.aclose()
                 job = Job(model, item, settings, deadline, fields.stream)
                 return await self._answer(request, place, job)
-
-    async def translate(self, request: Request) -> Response:
-        self.batcher.check_room()
-        async with self.intake.body(request, self.limits.text_bytes) as body:
-            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind != "application/json":
-                raise Refusal(415, "unsupported_type", "send application/json")
-            fields = read_json(body, TranslateJson)
-        model: ServedTranslator = self.models.find(fields.model, "translate")
-        settings = TranslateSettings(fields.beam, fields.n_best)
-        deadline = time.monotonic() + self.limits.time_limit
-        with self.batcher.take_place() as place:
-            job = Job(model, fields.text, settings, deadline, fields.stream)
-            return await self._answer(request, place, job)
 
     async def _in_reader(self, read: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.readers, read, *arguments)
@@ -149,7 +133,7 @@ def _build(service: Service) -> FastAPI:
     app = FastAPI(
         title="Sightline",
         version=__version__,
-        description="Describes pictures and translates sentences, and tells where it looked.",
+        description="Describes things in words, and shows where it looked.",
         lifespan=lifespan,
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
@@ -178,15 +162,9 @@ def _build(service: Service) -> FastAPI:
         refusal = Refusal(500, "internal", "the service failed at this request", close=True)
         return RefusedResponse(refusal, request.state.request_id)
 
-    @app.post("/v1/describe", **DESCRIBE)
-    async def describe(request: Request) -> Response:
-        """A picture's caption, and where each word looked."""
-        return await service.describe(request)
-
-    @app.post("/v1/translate", **TRANSLATE)
-    async def translate(request: Request) -> Response:
-        """A sentence's translation, and the words that each word came from."""
-        return await service.translate(request)
+    routes = {spec.name: spec.route() for spec in all_specs() if spec.route is not None}
+    for task, route in (routes | {model.task: model.route for model in service.models}).items():
+        _give_route(app, service, task, route)
 
     @app.get("/v1/models", **MODELS)
     async def models() -> Response:
@@ -223,6 +201,12 @@ def _build(service: Service) -> FastAPI:
         return files.respond(service.page, "index.html", request)
 
     return app
+
+
+def _give_route(app: FastAPI, service: Service, task: str, route: Route) -> None:
+    @app.post(route.path, **documented(route))
+    async def answer(request: Request) -> Response:
+        return await service.answer(request, task, route)
 
 
 def _give_files(app: FastAPI, folder: str, found: dict[str, files.File]) -> None:

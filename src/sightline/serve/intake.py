@@ -15,7 +15,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from sightline.serve.limits import Limits, Refusal, busy
-from sightline.serve.schemas import DescribeFields, DescribeJson
+from sightline.tasks.route import Route, SearchFields
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -68,24 +68,29 @@ def _too_large(most: int) -> Refusal:
     )
 
 
-async def read_describe(headers: Headers, body: bytes) -> tuple[bytes, DescribeFields]:
-    """The picture's bytes and the rest, from a form or from JSON."""
+async def read_request(
+    headers: Headers, body: bytes, route: Route
+) -> tuple[str | bytes, SearchFields]:
+    """The source, a file's bytes or a text, and what is asked of it."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "multipart/form-data":
-        return await _from_form(headers, body)
-    if kind == "application/json":
-        content = read_json(body, DescribeJson)
-        try:
-            picture = base64.b64decode(content.image, validate=True)
-        except (binascii.Error, ValueError):
-            raise Refusal(422, "bad_field", "image: it is not base64") from None
-        return picture, content
-    raise Refusal(
-        415, "unsupported_type", "send multipart/form-data with a `file`, or application/json"
-    )
+    if kind == "multipart/form-data" and route.form is not None:
+        return await _from_form(headers, body, route.form)
+    if kind != "application/json":
+        forms = "multipart/form-data with a `file`, or " if route.form is not None else ""
+        raise Refusal(415, "unsupported_type", f"send {forms}application/json")
+    content = read_json(body, route.json)
+    source: str = getattr(content, route.source)
+    if route.form is None:
+        return source, content
+    try:
+        return base64.b64decode(source, validate=True), content
+    except (binascii.Error, ValueError):
+        raise Refusal(422, "bad_field", f"{route.source}: it is not base64") from None
 
 
-async def _from_form(headers: Headers, body: bytes) -> tuple[bytes, DescribeFields]:
+async def _from_form(
+    headers: Headers, body: bytes, model: type[SearchFields]
+) -> tuple[bytes, SearchFields]:
     async def whole() -> AsyncGenerator[bytes, None]:
         yield body
 
@@ -98,19 +103,19 @@ async def _from_form(headers: Headers, body: bytes) -> tuple[bytes, DescribeFiel
     except MultiPartException as error:
         raise Refusal(400, "bad_form", f"the form cannot be read: {error.message}") from None
     fields: dict[str, str] = {}
-    picture: bytes | None = None
+    content: bytes | None = None
     for name, value in form.multi_items():
-        if name in fields or (name == "file" and picture is not None):
+        if name in fields or (name == "file" and content is not None):
             raise Refusal(422, "bad_field", "a field is given twice")
         if not isinstance(value, UploadFile):
             fields[name] = value
         elif name == "file":
-            picture = await value.read()
+            content = await value.read()
         else:
-            raise Refusal(422, "bad_field", "the picture's field is called `file`")
-    if picture is None:
+            raise Refusal(422, "bad_field", "the file's field is called `file`")
+    if content is None:
         raise Refusal(422, "no_picture", "the form has no `file`; send the picture in it")
-    return picture, _checked(DescribeFields, fields)
+    return content, _checked(model, fields)
 
 
 def read_json(body: bytes, model: type[Body]) -> Body:

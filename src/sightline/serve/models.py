@@ -9,144 +9,78 @@ from pathlib import Path
 from typing import Any
 
 from sightline.errors import DataError, PictureKindError, PictureSizeError, UserError
-from sightline.media.focus import Box, focus_bias
-from sightline.media.image import read_image
-from sightline.search import Snapshot
+from sightline.runtime.batches import joined, similar
+from sightline.runtime.describer import Describer, Options
 from sightline.serve.batching import Update
 from sightline.serve.limits import Refusal
-from sightline.types import Description
+from sightline.tasks import load_for, spec_of
+from sightline.tasks.route import Route, route_of
+from sightline.types import Description, Inputs
 
 
 @dataclass(frozen=True)
-class CaptionSettings:
-    beam: int | None = None
-    n_best: int = 1
-    prefix: str = ""
+class Item:
+    """A source that has been read."""
 
-
-@dataclass(frozen=True)
-class TranslateSettings:
-    beam: int | None = None
-    n_best: int = 1
-
-
-@dataclass(frozen=True)
-class CaptionItem:
-    """A picture that has been read, and where to look in it."""
-
-    picture: Any  # ReadPicture
-    focus: Box | None
+    source: Any  # a text as it was sent; of a file nothing is kept
+    parts: list[Inputs]
 
 
 @dataclass(frozen=True, eq=False)
-class ServedCaptioner:
-    """A captioner: pictures of a batch are encoded and searched together."""
+class ServedModel:
+    """A model of any task: what a batch of requests brings is searched together by size."""
 
     name: str
-    model: Any  # Captioner
-    task: str = "caption"
+    model: Describer
+    route: Route
 
-    def check(self, settings: CaptionSettings) -> None:
-        """Refuse what the search would refuse, before any work."""
-        self.model.prefix_tokens(settings.prefix)
+    @property
+    def task(self) -> str:
+        return self.model.task
 
-    def read(self, picture: bytes, focus: Box | None, max_pixels: int) -> CaptionItem:
-        """Decode a picture and let its pixels go; for reader threads."""
+    def read(self, source: Any, reading: dict[str, Any]) -> Item:
+        """Decode a source and keep only what a search needs; for reader threads."""
         try:
-            pixels = read_image(picture, name="the picture", max_pixels=max_pixels)
+            parts = self.model.reader.read(source, **reading)
         except DataError as error:
-            raise _bad_picture(error) from None
-        read = self.model.read(pixels)
-        if focus is not None:
-            focus_bias(focus, read.visible_box, self.model.encoder.grid())  # or a UserError
-        return CaptionItem(read, focus)
+            raise _unreadable(error) from None
+        return Item(None if isinstance(source, bytes) else source, parts)
 
     def run(
-        self, items: Sequence[CaptionItem], settings: CaptionSettings, streamed: Sequence[bool]
+        self, items: Sequence[Item], settings: Options, streamed: Sequence[bool]
     ) -> Iterator[list[tuple[int, Update]]]:
+        """Search for all parts of all items; answers come as soon as an item's parts are done."""
         began = time.monotonic()
-        snapshots: Iterator[Snapshot] = self.model.search(
-            [item.picture for item in items],
-            beam=settings.beam,
-            n_best=settings.n_best,
-            prefix=settings.prefix,
-            focus=[item.focus for item in items],
-            keep_tree=any(streamed),
-        )
-        for snapshot in snapshots:
-            wanted = [place for place, stream in enumerate(streamed) if stream]
-            partials = ((place, self.model.partial(snapshot, place)) for place in wanted)
-            yield [(place, partial) for place, partial in partials if partial.nodes]
-        found = self.model.descriptions(snapshot.hypotheses)
+        owners = [place for place, item in enumerate(items) for _ in item.parts]
+        parts = [part for item in items for part in item.parts]
+        done: dict[int, Description] = {}  # by part
+        shown = [streamed[place] and len(items[place].parts) == 1 for place in owners]
+        for size, rows in similar([part.size for part in parts], max(1, len(parts))):
+            some = [parts[row] for row in rows]
+            wanted = [(at, row) for at, row in enumerate(rows) if shown[row]]
+            for snapshot in self.model.search(some, settings, size=size, keep_tree=bool(wanted)):
+                news = [(row, self.model.partial(snapshot, at, parts[row])) for at, row in wanted]
+                yield [(owners[row], partial) for row, partial in news if partial.news]
+            described = self.model.descriptions(snapshot.hypotheses, some)
+            done |= dict(zip(rows, described, strict=True))
         seconds = time.monotonic() - began
-        pairs = zip(items, found, strict=True)
-        yield [(place, self._answer(*pair, seconds)) for place, pair in enumerate(pairs)]
+        ordered = iter(done[row] for row in range(len(parts)))
+        yield [
+            (place, self._answer(item, [next(ordered) for _ in item.parts], seconds))
+            for place, item in enumerate(items)
+        ]
 
-    def _answer(self, item: CaptionItem, found: Description, seconds: float) -> dict[str, Any]:
-        return _answer(self, found, seconds) | {
-            "visible_box": [round(edge, 6) for edge in item.picture.visible_box],
-            "width": item.picture.width,
-            "height": item.picture.height,
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class ServedTranslator:
-    """A translator: sentences of a batch are searched together, streamed ones alone."""
-
-    name: str
-    model: Any  # Translator
-    task: str = "translate"
-
-    def run(
-        self, items: Sequence[str], settings: TranslateSettings, streamed: Sequence[bool]
-    ) -> Iterator[list[tuple[int, Update]]]:
-        options: dict[str, Any] = {"beam": settings.beam, "n_best": settings.n_best}
-        together = [place for place, stream in enumerate(streamed) if not stream]
-        if together:
-            began = time.monotonic()
-            found = self.model.translate([items[place] for place in together], **options)
-            seconds = time.monotonic() - began
-            pairs = zip(together, found, strict=True)
-            yield [(place, self._answer(items[place], one, seconds)) for place, one in pairs]
-        for place, stream in enumerate(streamed):
-            if stream:
-                began = time.monotonic()
-                for news in self.model.stream(items[place], **options):
-                    if isinstance(news, Description):
-                        seconds = time.monotonic() - began
-                        yield [(place, self._answer(items[place], news, seconds))]
-                    else:
-                        yield [(place, news)]
-
-    def _answer(self, text: str, found: Description, seconds: float) -> dict[str, Any]:
-        if found.attention is None:
-            source, target, links = text.split(), found.text.split(), []
-        else:
-            alignment = self.model.alignment(found)
-            source, target = list(alignment.source), list(alignment.target)
-            links = [[s, t, round(sure, 4)] for s, t, sure in sorted(alignment.links())]
-        return _answer(self, found, seconds) | {
-            "source_words": source,
-            "target_words": target,
-            "alignment": links,
-        }
+    def _answer(self, item: Item, parts: list[Description], seconds: float) -> dict[str, Any]:
+        found = joined(parts)
+        content = found.to_json()
+        for other in content["alternatives"]:
+            del other["alternatives"]
+        more = self.route.more(self.model, item.source, item.parts, found)
+        about = {"model": self.name, "task": self.task}
+        return {**about, **content, **more, "seconds": round(seconds, 4)}
 
 
-Served = ServedCaptioner | ServedTranslator
-KINDS: dict[str, type[Served]] = {"caption": ServedCaptioner, "translate": ServedTranslator}
-
-
-def _answer(model: Served, found: Description, seconds: float) -> dict[str, Any]:
-    content = found.to_json()
-    content["alternatives"] = [
-        {key: value for key, value in other.items() if key != "alternatives"}
-        for other in content["alternatives"]
-    ]
-    return {"model": model.name, "task": model.task, **content, "seconds": round(seconds, 4)}
-
-
-def _bad_picture(error: DataError) -> Refusal:
+def _unreadable(error: DataError) -> Refusal:
     if isinstance(error, PictureKindError):
         return Refusal(415, "unsupported_picture", str(error))
     if isinstance(error, PictureSizeError):
@@ -161,9 +95,9 @@ def _bad_picture(error: DataError) -> Refusal:
 class Models:
     """What is served; the first of each task is its default."""
 
-    by_name: Mapping[str, Served] = field(default_factory=dict)
+    by_name: Mapping[str, ServedModel] = field(default_factory=dict)
 
-    def find(self, name: str | None, task: str) -> Any:
+    def find(self, name: str | None, task: str) -> ServedModel:
         """The model of that name (or the default), if it does this task."""
         fitting = [model for model in self.by_name.values() if model.task == task]
         if not fitting:
@@ -182,15 +116,16 @@ class Models:
             {
                 "name": model.name,
                 "task": model.task,
+                "route": model.route.path,
                 "description": model.model.recipe.description,
                 "attention": _attention(model.model.recipe.model.attention),
-                "beam": model.model.recipe.search.beam,
+                "beam": model.model.codec.search.beam,
                 "default": defaults[model.task] == model.name,
             }
             for model in self
         ]
 
-    def __iter__(self) -> Iterator[Served]:
+    def __iter__(self) -> Iterator[ServedModel]:
         return iter(self.by_name.values())
 
 
@@ -201,24 +136,19 @@ def _attention(config: Any) -> str:
 
 
 def load_models(sources: Sequence[str]) -> Models:
-    """Load models given as PATH, ZOO-NAME or NAME=PATH; without any, all of the zoo that fit."""
+    """Load models given as PATH, ZOO-NAME or NAME=PATH; without any, all of the zoo."""
     from sightline import zoo
-    from sightline.config import top_level
-    from sightline.tasks import load_for
 
-    given = list(sources)
+    given = list(sources) or zoo.names()
     if not given:
-        tasks = {name: top_level(zoo.find(name) / "config.yaml", "task") for name in zoo.names()}
-        given = [name for name, task in tasks.items() if task in KINDS]
-        if not given:
-            raise UserError("the zoo has no model to serve; give one with --model")
-    served: dict[str, Served] = {}
+        raise UserError("the zoo has no model to serve; give one with --model")
+    served: dict[str, ServedModel] = {}
     for source in given:
         name, path = _named(source)
         if name in served:
             raise UserError(f"two models are called {name!r}; name them: --model NAME=PATH")
-        model = load_for(path, *KINDS)
-        served[name] = KINDS[model.recipe.task](name, model)
+        model = load_for(path)
+        served[name] = ServedModel(name, model, route_of(spec_of(model.task), model.reader.takes))
     return Models(served)
 
 

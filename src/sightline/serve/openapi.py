@@ -6,16 +6,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from sightline.serve.schemas import (
-    DescribeAnswer,
-    DescribeFields,
-    DescribeJson,
-    ErrorAnswer,
-    ModelsAnswer,
-    SamplesAnswer,
-    TranslateAnswer,
-    TranslateJson,
-)
+from sightline.serve.schemas import ErrorAnswer, ModelsAnswer, SamplesAnswer
+from sightline.tasks.route import Route
 
 _MEANINGS = {
     400: "The picture, form or JSON is damaged.",
@@ -39,40 +31,6 @@ _EVENT: dict[str, Any] = {  # of each event
     },
     "required": ["event", "data"],
 }
-_CAPTION = {
-    "request_id": "5f0c1de2a3b4c5d6",
-    "model": "flickr8k",
-    "task": "caption",
-    "text": "a dog runs",
-    "score": -4.2,
-    "tokens": ["a", "dog", "runs"],
-    "log_probs": [-0.7, -1.2, -1.4],
-    "attention": [[0.1, 0.2, 0.3, 0.4], [0.0, 0.1, 0.1, 0.8], [0.1, 0.1, 0.4, 0.4]],
-    "layout": {"kind": "grid", "shape": [2, 2]},
-    "alternatives": [],
-    "visible_box": [0.17, 0.06, 0.83, 0.94],
-    "width": 640,
-    "height": 480,
-    "seconds": 0.21,
-}
-_TRANSLATION = {
-    "request_id": "5f0c1de2a3b4c5d6",
-    "model": "multi30k-de-en",
-    "task": "translate",
-    "text": "a dog",
-    "score": -0.9,
-    "tokens": ["a", "dog"],
-    "log_probs": [-0.1, -0.3],
-    "attention": [[0.9, 0.1, 0.0], [0.1, 0.9, 0.0]],
-    "layout": {"kind": "words", "labels": ["ein", "Hund", "<end>"]},
-    "alternatives": [],
-    "seconds": 0.08,
-    "source_words": ["ein", "Hund"],
-    "target_words": ["a", "dog"],
-    "alignment": [[0, 0, 0.9], [1, 1, 0.9]],
-}
-
-
 def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: {"model": ErrorAnswer, "description": _MEANINGS[code]} for code in codes}
 
@@ -91,71 +49,52 @@ def _schema(model: Any) -> dict[str, Any]:
     return schema
 
 
-def _form() -> dict[str, Any]:
-    schema = _schema(DescribeFields)
+def _form(model: Any) -> dict[str, Any]:
+    """A form's fields: the file, and each field as text."""
+    schema = _schema(model)
     properties = schema["properties"]
-    properties["focus"] = {
-        "type": "string",
-        "pattern": r"^[0-9.]+(,[0-9.]+){3}$",
-        "description": "Where to look: `x,y,w,h` as fractions of the picture.",
-    }
-    for name in ("model", "beam"):  # a form has no null
-        kinds = properties[name].pop("anyOf")
-        properties[name] |= kinds[0]
-        properties[name].pop("default", None)
-    picture = {"type": "string", "format": "binary", "description": "The picture."}
-    schema["properties"] = {"file": picture, **properties}
+    for name, field in properties.items():  # a form has no null and no lists
+        kinds = field.pop("anyOf", None)
+        if kinds is None:
+            continue
+        field.pop("default", None)
+        is_list = kinds[0].get("type") == "array"
+        properties[name] = field | (
+            {"type": "string", "pattern": r"^[0-9.]+(,[0-9.]+)*$"} if is_list else kinds[0]
+        )
+    content = {"type": "string", "format": "binary", "description": "The file."}
+    schema["properties"] = {"file": content, **properties}
     schema["required"] = ["file"]
     return schema
 
 
 JSON: dict[str, Any] = {"response_model": None}
-DESCRIBE: dict[str, Any] = {
-    **JSON,
-    "responses": {
-        200: _answered(DescribeAnswer, _CAPTION),
-        **_errors(400, 401, 404, 408, 413, 415, 422, 503),
-    },
-    "openapi_extra": {
-        "requestBody": {
-            "required": True,
-            "content": {
-                "multipart/form-data": {
-                    "schema": _form(),
-                    "encoding": {"file": {"contentType": "image/*"}},
-                },
-                "application/json": {
-                    "schema": _schema(DescribeJson),
-                    "example": {"image": "/9j/4AAQSkZJRg…", "beam": 5, "focus": [0.5, 0, 0.5, 1]},
-                },
-            },
-        }
-    },
-}
-TRANSLATE: dict[str, Any] = {
-    **JSON,
-    "responses": {
-        200: _answered(TranslateAnswer, _TRANSLATION),
-        **_errors(400, 401, 404, 408, 413, 415, 422, 503),
-    },
-    "openapi_extra": {
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {
-                    "schema": _schema(TranslateJson),
-                    "example": {"text": "ein Hund", "beam": 5, "n_best": 2},
-                }
-            },
-        }
-    },
-}
+
+
+def documented(route: Route) -> dict[str, Any]:
+    """What /openapi.json says of a task's route."""
+    body: dict[str, Any] = {
+        "application/json": {"schema": _schema(route.json), "example": dict(route.request)}
+    }
+    if route.form is not None:
+        body = {"multipart/form-data": {"schema": _form(route.form)}, **body}
+    return {
+        **JSON,
+        "summary": route.summary,
+        "responses": {
+            200: _answered(route.answer, dict(route.example)),
+            **_errors(400, 401, 404, 408, 413, 415, 422, 503),
+        },
+        "openapi_extra": {"requestBody": {"required": True, "content": body}},
+    }
+
+
 MODELS: dict[str, Any] = {**JSON, "responses": {200: {"model": ModelsAnswer}, **_errors(401)}}
 SAMPLES: dict[str, Any] = {**JSON, "responses": {200: {"model": SamplesAnswer}, **_errors(401)}}
 
 
 def complete(app: FastAPI) -> None:
-    """Let the description tell of the key, which the guard asks for."""
+    """Document the API key, which the guard asks for."""
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:

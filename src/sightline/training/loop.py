@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,14 @@ import torch
 from rich.console import Console
 
 from sightline import config as recipes
-from sightline import zoo
+from sightline.data.loading import ahead
 from sightline.errors import CheckpointError, TrainingError
-from sightline.metrics.base import lower_is_better
-from sightline.nn.decoder import DecoderState
+from sightline.metrics import info
 from sightline.nn.device import pick_device
 from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.nn.losses import Loss
-from sightline.nn.model import Batch, EncoderDecoder
-from sightline.tasks import Task
+from sightline.nn.model import Batch
+from sightline.runtime.model_folder import find_model
 from sightline.training import checkpoint as files
 from sightline.training.averaging import Average
 from sightline.training.checkpoint import Checkpoint, Run
@@ -34,18 +33,17 @@ from sightline.training.optimisers import (
     learning_rate_factor,
     set_learning_rate,
 )
+from sightline.training.task import Epoch, TrainingTask
 
 LOG_EVERY = 20  # steps per line of the log
 # What may differ when a run is resumed.
-FREE_TO_CHANGE = {
-    "text",
-    *(
-        f"training.{key}"
-        for key in ("steps", "evaluate_every", "save_every", "keep", "patience", "explode")
-    ),
-    "training.tensorboard",
-    "training.device",
-}
+FREE_TO_CHANGE = tuple(
+    f"training.{key}"
+    for key in (
+        "steps", "evaluate_every", "save_every", "keep", "patience", "explode", "tensorboard",
+        "device",
+    )
+)  # fmt: skip
 
 
 @dataclass
@@ -71,23 +69,36 @@ class Outcome:
 
 
 def train(
-    task: Task, out: Path | str, *, resume: bool = False, console: Console | None = None
+    task: TrainingTask,
+    out: Path | str,
+    *,
+    resume: bool = False,
+    console: Console | None = None,
+    local_paths: Sequence[str] = (),  # recipe keys that may name another place when resumed
 ) -> Outcome:
-    """Train a task into the folder `out`, or go on with the run that is there."""
+    """Train a task into the folder `out`, or resume the run in it."""
     run = Run(out)
     if run.newest() is not None and not resume:
         raise TrainingError(
             f"{run.folder} already holds a run; --resume continues it, --out names another folder"
         )
-    return Trainer(task, run, console or Console(stderr=True)).run_all(resume)
+    free = (*FREE_TO_CHANGE, *local_paths)
+    return Trainer(task, run, console or Console(stderr=True), free).run_all(resume)
 
 
 class Trainer:
     """One run of one task."""
 
-    def __init__(self, task: Task, run: Run, console: Console) -> None:
+    def __init__(
+        self,
+        task: TrainingTask,
+        run: Run,
+        console: Console,
+        free_to_change: Sequence[str] = FREE_TO_CHANGE,
+    ) -> None:
         self.task = task
         self.run = run
+        self.free_to_change = free_to_change
         self.config = task.recipe.training
         if self.config.select not in task.metrics:
             raise TrainingError(
@@ -95,18 +106,18 @@ class Trainer:
                 + ", ".join(task.metrics)
             )
         keep_freed_memory()
-        torch.manual_seed(self.config.seed)
         self.device = pick_device(self.config.device, "training.device")
-        self.model: EncoderDecoder = task.build_model().to(self.device)
+        torch.manual_seed(self.config.seed)
+        task.prepare()
+        torch.manual_seed(self.config.seed)  # whatever was left to prepare
+        self.model: Any = task.build_model().to(self.device)
         if self.config.initial is not None:
-            # a picture encoder that begins to learn now keeps its published weights, one that
-            # learns no more is outside the model, and hard attention has a baseline, soft none
-            source = zoo.find(self.config.initial)
-            files.load_weights(self.model, source, optional=("encoder.", "hard."))
+            source = find_model(self.config.initial)
+            files.load_weights(self.model, source, optional=self.model.optional_weights)
         self.optimiser = build_optimiser(self.config.optimiser, self.model)
         self.average = Average(self.model, self.config.ema)
         self.progress = Progress()
-        self.carry: DecoderState | None = None
+        self.carry: Any = None  # the state that truncated BPTT carries over
         self.journal = Journal(run, console, self.config.steps, self.config.tensorboard)
         self.recent: list[dict[str, float]] = []  # since the last line of the log
 
@@ -116,18 +127,29 @@ class Trainer:
         self.run.create()
         self.journal.open(self.progress.step)
         if resume:
-            self.journal.say(f"going on from step {self.progress.step} of {self.run.folder}")
+            self.journal.say(f"resuming at step {self.progress.step} of {self.run.folder}")
         with self.journal, _interruptions() as interrupted:
             reason = self._steps(interrupted)
         return Outcome(self.progress, self.run, reason)
 
     def _steps(self, interrupted: dict[str, bool]) -> str:
-        progress, config = self.progress, self.config
+        progress = self.progress
         began = time.perf_counter() - progress.seconds
-        while progress.step < config.steps:
+        while progress.step < self.config.steps:
             epoch = self.task.epoch(progress.epoch)
-            while progress.position < len(epoch) and progress.step < config.steps:
-                self._step(epoch[progress.position])
+            reason = self._epoch(epoch, began, interrupted)
+            if reason:
+                return reason
+            if progress.position >= len(epoch):
+                progress.epoch, progress.position, self.carry = progress.epoch + 1, 0, None
+        return "finished"
+
+    def _epoch(self, epoch: Epoch, began: float, interrupted: dict[str, bool]) -> str:
+        """The rest of an epoch, or of the run; why it has to stop, if it has to."""
+        progress, config = self.progress, self.config
+        with closing(ahead(epoch, progress.position)) as batches:
+            for batch in batches:
+                self._step(batch)
                 progress.position += 1
                 progress.step += 1
                 progress.seconds = time.perf_counter() - began
@@ -141,9 +163,9 @@ class Trainer:
                 if interrupted["yes"]:
                     self.save(is_best=False)
                     return "interrupted"
-            if progress.position >= len(epoch):
-                progress.epoch, progress.position, self.carry = progress.epoch + 1, 0, None
-        return "finished"
+                if last:
+                    break
+        return ""
 
     # ---------------------------------------------------------------------------- one step
 
@@ -153,8 +175,8 @@ class Trainer:
         rate = config.optimiser.learning_rate * factor
         set_learning_rate(self.optimiser, rate)
         self.model.train()
-        self.model.own_words = config.scheduled_sampling * self.progress.step / config.steps
-        loss, state = self.task.loss(self.model, batch.to(self.device), self.carry)
+        batch = replace(batch.to(self.device), progress=self.progress.step / config.steps)
+        loss, state = self.model.loss(batch, self.carry)
         self._check(loss, batch)
         self.optimiser.zero_grad(set_to_none=True)
         loss.total.backward()
@@ -220,8 +242,8 @@ class Trainer:
         with self.average.in_place(), torch.random.fork_rng(devices=[]), torch.no_grad():
             self.model.eval()
             metrics = self.task.evaluate(self.model)
-            showcase = self.task.showcase(self.model)
-        value = -metrics[select] if lower_is_better(select) else metrics[select]
+            samples = self.task.samples(self.model)
+        value = metrics[select] if info(select).higher_is_better else -metrics[select]
         is_best = progress.best is None or value > progress.best
         if is_best:
             progress.best, progress.best_step, progress.stale = value, progress.step, 0
@@ -234,15 +256,15 @@ class Trainer:
         )
         numbers = " · ".join(f"{name} {number:.4g}" for name, number in metrics.items())
         self.journal.say(f"step {progress.step}: {numbers}{'  (best)' if is_best else ''}")
-        if showcase:
-            self.journal.say(showcase)
+        if samples:
+            self.journal.say(samples)
         self.save(is_best=is_best)
 
     def save(self, *, is_best: bool) -> Path:
         tensors = files.optimiser_tensors(self.optimiser) | self.average.tensors()
         tensors["random"] = torch.get_rng_state()
         if self.carry is not None:
-            tensors |= {f"carry.{i}": part for i, part in enumerate(self.carry.recurrent)}
+            tensors |= {f"carry.{i}": part for i, part in enumerate(self.carry.tensors)}
         with self.average.in_place():
             weights = self.model.state_dict()
             snapshot = Checkpoint(
@@ -276,17 +298,17 @@ class Trainer:
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise CheckpointError(
                 f"{folder} does not hold the whole state of this training ({error}); "
-                "delete it to go on from the checkpoint before it"
+                "delete it to resume from the checkpoint before it"
             ) from None
-        carry = [tensors[f"carry.{i}"] for i in range(2) if f"carry.{i}" in tensors]
+        carry = [tensors[f"carry.{i}"].to(self.device) for i in range(2) if f"carry.{i}" in tensors]
         if carry:
-            self.carry = DecoderState(tuple(part.to(self.device) for part in carry))
+            self.carry = self.model.carried(carry)
 
     def _check_same(self, folder: Path, training: dict[str, Any]) -> None:
         recipe = self.task.recipe
         before = recipes.to_dict(recipes.parse_file(folder / files.CONFIG, type(recipe)))
         changed = _differences(before, recipes.to_dict(recipe))
-        refused = [key for key in changed if key not in FREE_TO_CHANGE]
+        refused = [key for key in changed if key not in self.free_to_change]
         if refused:
             raise TrainingError(
                 f"{folder} was trained with another {', '.join(refused)}; "

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from sightline import zoo
+from sightline.runtime.model_folder import find_model
 from sightline.errors import CheckpointError
 
 # torchvision's published files; the eight hex digits begin the file's SHA-256.
@@ -44,7 +44,7 @@ def find_weights(source: str | Path) -> Path:
         return _from_hub(text)
     path = Path(text).expanduser()
     if path.is_dir():
-        path = zoo.find(path) / "weights.safetensors"
+        path = find_model(path) / "weights.safetensors"
     if not path.is_file():
         raise CheckpointError(
             f"weights {text}: no such file; give a path, package:NAME, hub:NAME, an https address "

@@ -1,4 +1,4 @@
-"""`sightline translate`: sentences from arguments, files or a pipe into another language."""
+"""`sightline translate` and `sightline align`: sentences, and which words belong together."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import typer
 from sightline.commands import Device
 
 if TYPE_CHECKING:
-    from sightline.tasks.translate import Translator
+    from sightline.runtime.describer import Describer
+    from sightline.tasks.translate.alignments import WordAlignment
     from sightline.types import Description
 
 BATCH = 512  # lines translated together, sorted by length among themselves
+PAIRS = 1024  # pairs aligned together
 
 
 def translate(
@@ -50,6 +52,7 @@ def translate(
 ) -> None:
     """Translate sentences, line by line; empty lines stay empty."""
     from sightline.errors import DataError
+    from sightline.tasks.translate.alignments import alignment_of
 
     if texts and files:
         raise DataError("give sentences or --input, not both")
@@ -64,8 +67,8 @@ def translate(
         blocks = _arriving()
     number = 0
     for block in blocks:
-        found = translator.translate(block, beam=beam, n_best=n_best, shortlist=shortlist)
-        for source, description in zip(block, found, strict=True):
+        described = translator.describe(block, beam=beam, n_best=n_best, shortlist=shortlist)
+        for source, description in zip(block, described, strict=True):
             number += 1
             if align and description.tokens and description.attention is None:
                 typer.echo(f"note: line {number} is too long to align", err=True)
@@ -74,22 +77,22 @@ def translate(
             else:
                 typer.echo(_as_text(translator, description, number, align, n_best > 1))
             if figure is not None and description.attention is not None:
-                translator.alignment(description).figure(figure / f"{number}.png")
+                alignment_of(translator, description).figure(figure / f"{number}.png")
 
 
 def load_translators(
     models: list[str], device: str, lm: str | None = None, lm_weight: float = 0.0
-) -> Translator:
+) -> Describer:
     """The models together, with a language model where one is named."""
     from sightline.errors import UserError
     from sightline.tasks import load_for
+    from sightline.tasks.translate.parts import ensemble, fused
 
     if not models:
         raise UserError("name a model: --model en-de, or a run; repeat it for an ensemble")
-    first, *others = (load_for(name, "translate", device=device) for name in models)
-    translator: Translator = first.together(*others) if others else first
+    translator = ensemble(*(load_for(name, "translate", device=device) for name in models))
     if lm is not None:
-        translator = translator.fused(load_for(lm, "language_model", device=device), lm_weight)
+        translator = fused(translator, load_for(lm, "language_model", device=device), lm_weight)
     return translator
 
 
@@ -133,26 +136,102 @@ def _arriving() -> Iterator[list[str]]:
 
 
 def _as_text(
-    translator: Translator, description: Description, number: int, align: bool, ranked: bool
+    translator: Describer, description: Description, number: int, align: bool, ranked: bool
 ) -> str:
     """The translation; with n-best lists `NUMBER ||| TEXT ||| SCORE`; then the alignment."""
+    from sightline.tasks.translate.alignments import alignment_of
+
     rows = []
-    for found in (description, *description.alternatives):
-        parts = [found.text]
-        if ranked:
-            parts = [str(number), found.text, f"{found.score:.4f}"]
+    for each in (description, *description.alternatives):
+        parts = [str(number), each.text, f"{each.score:.4f}"] if ranked else [each.text]
         if align:
-            parts.append(translator.alignment(found).pharaoh())
+            parts.append(alignment_of(translator, each).pharaoh())
         rows.append(" ||| ".join(parts))
     return "\n".join(rows)
 
 
 def _as_json(
-    translator: Translator, source: str, description: Description, number: int, align: bool
+    translator: Describer, source: str, description: Description, number: int, align: bool
 ) -> str:
     import json
 
+    from sightline.tasks.translate.alignments import alignment_of
+
     content = {"line": number, "source": source, **description.to_json()}
     if align:
-        content["alignment"] = translator.alignment(description).to_json()
+        content["alignment"] = alignment_of(translator, description).to_json()
     return json.dumps(content, ensure_ascii=False)
+
+
+def align(
+    source: Annotated[Path, typer.Argument(help="A text file, one sentence a line.")],
+    target: Annotated[Path, typer.Argument(help="Its translation, line by line.")],
+    model: Annotated[
+        list[str], typer.Option("--model", "-m", help="A translation model; several: together.")
+    ],
+    format: Annotated[
+        str, typer.Option(help="pharaoh: 0-0 1-2 …; json: words, links and confidences.")
+    ] = "pharaoh",
+    min_confidence: Annotated[
+        float, typer.Option(min=0, max=1, help="Leave out links of less attention than this.")
+    ] = 0.0,
+    gold: Annotated[
+        Path | None,
+        typer.Option(help="Hand-made alignments (1-1 sure, 2p3 possible): print the error rate."),
+    ] = None,
+    save_lexicon: Annotated[
+        bool,
+        typer.Option(help="Keep the word pairs in the model's folder, to replace unknown words."),
+    ] = False,
+    device: Device = "auto",
+) -> None:
+    """Force known pairs through a model; write one line of links per pair."""
+    import json
+
+    from sightline.errors import DataError, UserError
+    from sightline.media.text import read_lines
+    from sightline.tasks.translate import alignments
+
+    if format not in ("pharaoh", "json"):
+        raise UserError(f"--format is pharaoh or json, not {format!r}")
+    sources, targets = read_lines(source), read_lines(target)
+    if len(sources) != len(targets):
+        raise DataError(
+            f"{source} has {len(sources):,} lines and {target} has {len(targets):,}; line by line "
+            "they have to translate each other"
+        )
+    translator = load_translators(model, device)
+    kept = []
+    for at in range(0, len(sources), PAIRS):
+        texts = sources[at : at + PAIRS], targets[at : at + PAIRS]
+        for number, links in enumerate(alignments.align(translator, *texts), start=at):
+            if not links.target and sources[number].strip() and targets[number].strip():
+                typer.echo(f"note: line {number + 1} is too long to align", err=True)
+            if format == "json":
+                content = {"line": number + 1, **links.to_json(min_confidence)}
+                typer.echo(json.dumps(content, ensure_ascii=False))
+            else:
+                typer.echo(links.pharaoh(min_confidence))
+            kept += [links] if gold else []
+    if gold:
+        _error_rate(gold, kept, min_confidence)
+    if save_lexicon:
+        from sightline.runtime.model_folder import find_model
+
+        lexicon = alignments.learn_lexicon(translator, zip(sources, targets, strict=True))
+        path = alignments.save_lexicon(find_model(model[0]), lexicon)
+        typer.echo(f"wrote {path}: {len(lexicon):,} words", err=True)
+
+
+def _error_rate(path: Path, kept: list[WordAlignment], least: float) -> None:
+    from sightline.errors import DataError
+    from sightline.media.text import read_lines
+    from sightline.metrics.alignment import read_alignment
+    from sightline.tasks.translate.alignments import error_rates
+
+    lines = read_lines(path)
+    if len(lines) != len(kept):
+        raise DataError(f"{path} has {len(lines):,} lines for {len(kept):,} pairs")
+    gold = [read_alignment(line, 1, f"{path}:{n}") for n, line in enumerate(lines, start=1)]
+    ours, straight = error_rates(kept, gold, least)
+    typer.echo(f"alignment error rate {ours:.4f} (the diagonal: {straight:.4f})", err=True)

@@ -1,68 +1,30 @@
-"""Translation (D §IV-A): a recurrent encoder of the source, attention, and the same decoder."""
+"""What a translator is trained on: a manifest's pairs of sentences."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from sightline import config
-from sightline.config import (
-    BatchingConfig,
-    DecoderConfig,
-    LossConfig,
-    Positive,
-    RecurrentConfig,
-    SearchConfig,
-    TrainingConfig,
-    VocabularyConfig,
-)
 from sightline.data import batching
 from sightline.data.manifest import read_manifest
 from sightline.data.sentences import Sentences
-from sightline.data.vocabulary import BEGIN, END, VOCAB, Vocabulary
+from sightline.data.vocabulary import BEGIN, END, VOCAB
 from sightline.errors import DataError
-from sightline.tasks import fusion
-from sightline.tasks.alignments import load_lexicon
-from sightline.tasks.fusion import FusionConfig
-from sightline.tasks.translator import SOURCE_VOCAB, Translator, never_written
+from sightline.runtime.describer import Describer
+from sightline.tasks.translate import fusion
+from sightline.tasks.translate.parts import SOURCE_VOCAB, SentenceReader, TranslationCodec
+from sightline.tasks.translate.recipe import TranslateRecipe
+from sightline.types import Inputs, Stream
 
 if TYPE_CHECKING:
-    import torch
-
-    from sightline.nn.decoder import DecoderState
-    from sightline.nn.losses import Loss
     from sightline.nn.model import Batch, EncoderDecoder
 
 
-@dataclass(frozen=True)
-class TranslateRecipe:
-    """The keys of a translator's recipe."""
-
-    manifest: str  # JSONL with `source` and `targets`, as `sightline prepare parallel` makes it
-    task: Literal["translate"] = "translate"
-    description: str = ""
-    source: VocabularyConfig = field(default_factory=VocabularyConfig)
-    target: VocabularyConfig = field(default_factory=VocabularyConfig)
-    # Tokens: training pairs with more on either side are left out, longer sources are
-    # translated in parts
-    longest: Positive = 100
-    batching: BatchingConfig = field(  # by the tokens of both sides
-        default_factory=lambda: BatchingConfig(kind="token_budget", size=4000)
-    )
-    encoder: RecurrentConfig = field(default_factory=RecurrentConfig)
-    model: DecoderConfig = field(default_factory=lambda: DecoderConfig(gate=False))
-    loss: LossConfig = field(default_factory=LossConfig)
-    search: SearchConfig = field(
-        default_factory=lambda: SearchConfig(max_length=250, length_penalty=1.0)
-    )
-    # Two trained models made one; the vocabularies are the translator's
-    fusion: FusionConfig | None = None
-    training: TrainingConfig = field(default_factory=TrainingConfig)
-
-
-class TranslateTask:
+class TranslationData:
     """Trains a translator on the manifest that its recipe names."""
 
     carries_state = False
@@ -108,7 +70,12 @@ class TranslateTask:
         longest = self.recipe.longest
         return 1 < len(source) <= longest + 1 and 2 < len(target) <= longest + 2
 
+    def prepare(self) -> None:
+        """Nothing: sentences are read as they are."""
+
     def build_model(self) -> EncoderDecoder:
+        from sightline.tasks.translate.model import build_model
+
         source, target = self.source.vocab, self.target.vocab
         if self.trained is None:
             return build_model(self.recipe, source, target)
@@ -121,21 +88,24 @@ class TranslateTask:
         seed = self.recipe.training.seed
         return PairEpoch(self.pairs, draw(self.lengths, self.recipe.batching.size, seed, number))
 
-    def loss(
-        self, model: EncoderDecoder, batch: Batch, state: DecoderState | None
-    ) -> tuple[Loss, DecoderState | None]:
-        return model.loss(batch)
-
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
-        """Likelihood of the dev translations, and the metrics of what the search writes."""
+        """The dev translations' likelihood, and the metrics of what the search writes."""
         from sightline.metrics import score
 
-        translator = translator_of(self.recipe, self.source, self.target, model)
-        found = translator.translate([str(e.source) for e in self.dev])
-        hypotheses = {e.id: d.text for e, d in zip(self.dev, found, strict=True)}
+        described = self._describer(model).describe([str(e.source) for e in self.dev])
+        texts = {e.id: d.text for e, d in zip(self.dev, described, strict=True)}
         references = {e.id: e.targets for e in self.dev}
-        scores = score(hypotheses, references, ("sacrebleu", "chrf"), intervals=False)["corpus"]
+        scores = score(texts, references, ("sacrebleu", "chrf"), intervals=False)["corpus"]
         return {"loss": self._dev_loss(model), **scores}
+
+    def _describer(self, model: EncoderDecoder) -> Describer:
+        from sightline.tasks import spec_of
+        from sightline.training.load import describer_of
+
+        recipe, same_unit = self.recipe, self.source.vocab.kind == self.target.vocab.kind
+        reader = SentenceReader(self.source, recipe.longest)
+        codec = TranslationCodec(self.target, recipe, same_unit, {})
+        return describer_of(spec_of(recipe.task), recipe, reader, codec, model)
 
     def _dev_loss(self, model: EncoderDecoder) -> float:
         device = next(model.parameters()).device
@@ -146,13 +116,12 @@ class TranslateTask:
         losses = [model.loss(epoch[i].to(device))[0] for i in range(len(epoch))]
         return sum(loss.nats for loss in losses) / max(1, sum(loss.tokens for loss in losses))
 
-    def showcase(self, model: EncoderDecoder) -> str:
-        translator = translator_of(self.recipe, self.source, self.target, model)
+    def samples(self, model: EncoderDecoder) -> str:
         shown = self.dev[:: max(1, len(self.dev) // 3)][:3]
-        found = translator.translate([str(e.source) for e in shown])
+        described = self._describer(model).describe([str(e.source) for e in shown])
         return "\n".join(
             f"    {e.source}\n      → {d.text}\n        ({e.targets[0]})"
-            for e, d in zip(shown, found, strict=True)
+            for e, d in zip(shown, described, strict=True)
         )
 
 
@@ -167,52 +136,14 @@ class PairEpoch:
         return len(self.batches)
 
     def __getitem__(self, position: int) -> Batch:
+        import torch
+
         from sightline.nn.model import Batch, pad
 
         members = self.batches[position]
         shown = ", ".join(str(i + 1) for i in members[:8]) + (" …" if len(members) > 8 else "")
         chosen = [self.pairs[i] for i in members]
-        sources, targets = pad([s for s, _ in chosen]), pad([t for _, t in chosen])
-        return Batch(targets, sources, f"training pairs {shown} (counting those in use)")
-
-
-def build_model(
-    recipe: TranslateRecipe,
-    source: Vocabulary,
-    target: Vocabulary,
-    prior: DecoderConfig | None = None,  # of a language model that is fused in
-) -> EncoderDecoder:
-    from sightline.nn.decoder import Decoder
-    from sightline.nn.deep_fusion import FusedDecoder
-    from sightline.nn.encoders.text import TextEncoder
-    from sightline.nn.model import EncoderDecoder
-
-    encoder = TextEncoder(recipe.encoder, len(source))
-    sizes = (len(target), encoder.dimension)
-    if prior is None:
-        decoder = Decoder(recipe.model, *sizes)
-    else:
-        decoder = FusedDecoder(recipe.model, *sizes, prior)
-    return EncoderDecoder(encoder, decoder, recipe.loss)
-
-
-def load_translator(folder: Path, recipe: TranslateRecipe, device: torch.device) -> Translator:
-    """The translator that a checkpoint holds."""
-    from sightline.training import checkpoint
-
-    source = Sentences(Vocabulary.load(folder / SOURCE_VOCAB))
-    target = Sentences(Vocabulary.load(folder / VOCAB))
-    prior = None if recipe.fusion is None else fusion.language_model_in(folder).model
-    model = build_model(recipe, source.vocab, target.vocab, prior)
-    checkpoint.load_weights(model, folder)
-    translator = translator_of(recipe, source, target, model.to(device).eval())
-    return replace(translator, lexicon=load_lexicon(folder))
-
-
-def translator_of(
-    recipe: TranslateRecipe, source: Sentences, target: Sentences, model: EncoderDecoder
-) -> Translator:
-    from sightline.nn.stepper import TorchStepper
-
-    stepper = TorchStepper(model, banned=never_written(recipe, target))
-    return Translator(recipe, source, target, stepper)
+        sources = Stream.ragged([np.array(source) for source, _ in chosen])
+        inputs = Inputs(len(chosen), {"tokens": sources}).map(torch.from_numpy)
+        name = f"training pairs {shown} (counting those in use)"
+        return Batch(pad([target for _, target in chosen]), inputs, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from sightline.metrics.alignment import AlignmentErrorRate, GoldAlignment
 from sightline.types import Description
 
 if TYPE_CHECKING:
-    from sightline.tasks.translate import Translator
+    from sightline.runtime.describer import Describer
 
 LEXICON = "lexicon.json"  # in a model's folder
 Lexicon = dict[str, dict[str, float]]  # source token → its translations, the commonest first
@@ -56,6 +56,26 @@ class WordAlignment:
         from sightline.figures import draw_alignment
 
         draw_alignment(self.weights, path, rows=self.target, columns=self.source)
+
+
+def align(
+    translator: Describer, sources: Sequence[str], targets: Sequence[str]
+) -> list[WordAlignment]:
+    """The word alignments of known pairs; empty for a pair that `force` leaves empty."""
+    forced = translator.force(sources, targets, posterior=True)
+    return [alignment_of(translator, each) for each in forced]
+
+
+def alignment_of(translator: Describer, description: Description) -> WordAlignment:
+    """The word alignment of what the translator wrote, or was forced to write.
+
+    It is empty for a line so long that its attention was not kept.
+    """
+    from sightline.tasks.translate.parts import source_of, target_of
+
+    if description.attention is None and translator.recipe.model.attention.kind != "none":
+        description = replace(description, tokens=())
+    return word_alignment(description, source_of(translator), target_of(translator))
 
 
 def word_alignment(description: Description, source: Sentences, target: Sentences) -> WordAlignment:
@@ -101,13 +121,13 @@ def diagonal(source: int, target: int) -> set[tuple[int, int]]:
 
 
 def learn_lexicon(
-    translator: Translator, pairs: Iterable[tuple[str, str]], keep: int = 10
+    translator: Describer, pairs: Iterable[tuple[str, str]], keep: int = 10
 ) -> Lexicon:
     """What each source token was most often aligned to when known pairs are forced."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for block in _blocks(pairs, 1024):
         sources, targets = [s for s, _ in block], [t for _, t in block]
-        for forced in translator.force(sources, targets, knowing=True):
+        for forced in translator.force(sources, targets, posterior=True):
             if forced.attention is None or forced.layout is None:
                 continue
             labels = forced.layout.labels

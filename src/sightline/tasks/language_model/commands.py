@@ -34,24 +34,32 @@ def sample(
     import json
 
     from sightline.commands import one_thread
+    from sightline.runtime.partial import Partial
     from sightline.tasks import load_for
 
     language_model = load_for(model, "language_model", device=device)
     one_thread()
-    options = {"length": length, "temperature": temperature, "top_k": top_k, "top_p": top_p}
+    options = {
+        "length": length, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed,
+    }  # fmt: skip
     if samples == 1 and not as_json and figure is None:
-        for piece in language_model.stream(prompt, seed=seed, **options):
-            typer.echo(piece, nl=False)
+        shown = 0
+        for step in language_model.stream(prompt, **options):
+            # half a character, of which more bytes are to come, is not shown yet
+            if isinstance(step, Partial) and not step.text.endswith("\ufffd"):
+                typer.echo(step.text[shown:], nl=False)
+                shown = len(step.text)
         typer.echo()
         return
-    texts = language_model.sample(prompt, samples=samples, seed=seed, **options)
+    first = language_model.describe(prompt, n_best=samples, **options)
+    texts = [first, *first.alternatives]
     for number, text in enumerate(texts):
         if as_json:
-            typer.echo(json.dumps(text.to_json(), ensure_ascii=False))
+            typer.echo(json.dumps({**text.to_json(), "alternatives": []}, ensure_ascii=False))
         else:
             typer.echo(text.text + ("\n" + "─" * 40 if number + 1 < samples else ""))
     if figure is not None:
         from sightline.figures import draw_surprise
 
-        draw_surprise(texts[0], figure)
+        draw_surprise(first, figure)
         typer.echo(f"wrote {figure}", err=True)

@@ -6,26 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sightline import zoo
 from sightline.data.sentences import Sentences
 from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.errors import CheckpointError, ConfigError
-from sightline.runtime.model_folder import is_export
-from sightline.tasks.translator import SOURCE_VOCAB
+from sightline.runtime.model_folder import find_model, is_export
+from sightline.tasks.translate.parts import SOURCE_VOCAB
+from sightline.tasks.translate.recipe import FusionConfig
 
 if TYPE_CHECKING:
     from sightline.nn.model import EncoderDecoder
-    from sightline.tasks.language_model import LanguageModelRecipe
+    from sightline.tasks.language_model.recipe import LanguageModelRecipe
 
 LANGUAGE_MODEL = "language_model.yaml"  # in a fused model's folder: its language model's recipe
-
-
-@dataclass(frozen=True)
-class FusionConfig:
-    """Gulcehre et al. 2015: only the output layer and the gate learn."""
-
-    translator: str  # a run of this task with the same `encoder` and `model`
-    language_model: str  # a run of the task language_model that is `like` the translator
 
 
 @dataclass(frozen=True)
@@ -40,7 +32,7 @@ class Trained:
     def put_into(self, fused: EncoderDecoder, translator: EncoderDecoder) -> None:
         """Fill a fused model; `translator` is one of the same recipe without fusion."""
         from sightline.nn.deep_fusion import fuse
-        from sightline.tasks.language_model import build_model
+        from sightline.tasks.language_model.model import build_model
         from sightline.training.checkpoint import load_weights
 
         language_model = build_model(self.language_model, self.target.vocab)
@@ -84,7 +76,7 @@ def language_model_in(folder: Path) -> LanguageModelRecipe:
 def _trained(key: str, model: str, task: str) -> tuple[Path, Any]:
     from sightline.tasks import read_recipe
 
-    folder = zoo.find(model)
+    folder = find_model(model)
     recipe = read_recipe(folder / "config.yaml")
     if recipe.task != task:
         raise ConfigError(

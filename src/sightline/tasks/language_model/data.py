@@ -1,85 +1,43 @@
-"""Language models (D §II): p(w_1 … w_T) by characters, words or BPE pieces of a text file."""
+"""What a language model is trained on: a text, as parallel streams or line by line."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sightline import config, zoo
-from sightline.config import (
-    AttentionConfig,
-    BatchingConfig,
-    DecoderConfig,
-    LossConfig,
-    Positive,
-    TrainingConfig,
-)
+from sightline import config
 from sightline.data import batching
 from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.errors import ConfigError, DataError, UserError
-from sightline.media.text import read_text
-from sightline.search.steppers import Stepper
-from sightline.tasks.text_writer import (
+from sightline.runtime.describer import Describer
+from sightline.runtime.model_folder import find_model
+from sightline.tasks.language_model.parts import (
     EVALUATION_LENGTH,
     EVALUATION_STREAMS,
-    LanguageModel,
-    TextReader,
+    PromptReader,
+    TextCodec,
     Tokens,
+    held_out,
+    scores,
 )
+from sightline.tasks.language_model.recipe import LanguageModelRecipe
+from sightline.types import Inputs
 
 if TYPE_CHECKING:
-    import torch
-
-    from sightline.nn.decoder import DecoderState
-    from sightline.nn.losses import Loss
     from sightline.nn.model import Batch, EncoderDecoder
 
 
-@dataclass(frozen=True)
-class LanguageModelRecipe:
-    """The keys of a language model's recipe."""
-
-    text: str  # the file to learn from
-    task: Literal["language_model"] = "language_model"
-    description: str = ""
-    held_out: float = 0.1  # this much of the end is kept for evaluation
-    held_out_text: str | None = None  # or a file of its own
-    unit: Literal["char", "word", "bpe"] = "char"
-    vocabulary: Positive = 10_000  # at most this many tokens
-    min_count: Positive = 1
-    # or a translator's folder: the tokens of its target, cut as it cuts them, so that the two can
-    # be fused; says `unit` and `vocabulary`
-    like: str | None = None
-    # stream: one long text, the state carried from batch to batch (truncated BPTT);
-    # line: each line is a sequence of its own
-    sequence: Literal["stream", "line"] = "stream"
-    streams: Positive = 64  # stream: parallel readers of the text
-    length: Positive = 128  # stream: tokens per step, where the gradient is cut
-    batching: BatchingConfig = field(default_factory=BatchingConfig)  # line
-    model: DecoderConfig = field(
-        default_factory=lambda: DecoderConfig(
-            attention=AttentionConfig(kind="none"), context=(), output="plain"
-        )
-    )
-    loss: LossConfig = field(default_factory=LossConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
-    sample: str = "\n"  # samples shown in training begin with this
-    sample_length: Positive = 200
-
-
-class LanguageModelTask:
+class TextData:
     """Trains a language model on the text that its recipe names."""
 
     metrics = ("loss", "bits", "perplexity")
 
     def __init__(self, recipe: LanguageModelRecipe) -> None:
         given = target_vocabulary(recipe) if recipe.like is not None else None
-        train, held_out = split_text(recipe)
+        train, self.held_out = held_out(recipe)
         self.vocab = given or Vocabulary.build(
             recipe.unit,
             train.split("\n") if recipe.unit == "bpe" else [train],
@@ -90,11 +48,10 @@ class LanguageModelTask:
             recipe = replace(recipe, unit=given.kind, vocabulary=len(given))
         self.recipe = recipe
         self.files = {VOCAB: self.vocab.to_json()}
-        self.reader = TextReader(recipe, self.vocab)
+        self.codec = TextCodec(recipe, self.vocab)
         self.carries_state = recipe.sequence == "stream"
-        self.held_out = held_out
         if self.carries_state:
-            self.tokens = self.reader.stream(train)
+            self.tokens = self.codec.stream(train)
             needed = recipe.streams * (recipe.length + 1)
             if len(self.tokens) < needed:
                 raise DataError(
@@ -103,12 +60,17 @@ class LanguageModelTask:
                 )
             content = self.tokens.tobytes()
         else:
-            self.lines = self.reader.lines(train)
+            self.lines = self.codec.lines(train)
             self.lengths = [len(line) for line in self.lines]
             content = repr(self.lines).encode()
         self.fingerprint = hashlib.sha256(content).hexdigest()
 
+    def prepare(self) -> None:
+        """Nothing: a text is read as it is."""
+
     def build_model(self) -> EncoderDecoder:
+        from sightline.tasks.language_model.model import build_model
+
         return build_model(self.recipe, self.vocab)
 
     def epoch(self, number: int) -> StreamEpoch | LineEpoch:
@@ -122,22 +84,27 @@ class LanguageModelTask:
         draw = getattr(batching, recipe.batching.kind)
         return LineEpoch(self.lines, draw(self.lengths, recipe.batching.size, seed, number))
 
-    def loss(
-        self, model: EncoderDecoder, batch: Batch, state: DecoderState | None
-    ) -> tuple[Loss, DecoderState | None]:
-        return model.loss(batch, state)
-
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
-        return LanguageModel(self.recipe, self.vocab, TorchNetwork(model)).evaluate(self.held_out)
+        if self.carries_state:
+            nats, count = _stream_nats(model, self.codec.stream(self.held_out), self.codec.begin)
+        else:
+            nats, count = _line_nats(model, self.codec.lines(self.held_out))
+        return scores(nats / max(1, count))
 
-    def showcase(self, model: EncoderDecoder) -> str:
-        recipe = self.recipe
-        language_model = LanguageModel(recipe, self.vocab, TorchNetwork(model))
+    def samples(self, model: EncoderDecoder) -> str:
+        describer, length = self._describer(model), self.recipe.sample_length
         try:
-            drawn = language_model.sample(recipe.sample, length=recipe.sample_length)[0]
+            drawn = describer.describe(self.recipe.sample, length=length)
         except UserError:  # the recipe's prompt has characters that this text lacks
-            drawn = language_model.sample("", length=recipe.sample_length)[0]
+            drawn = describer.describe("", length=length)
         return "\n".join("    │ " + line for line in drawn.text.strip("\n").split("\n"))
+
+    def _describer(self, model: EncoderDecoder) -> Describer:
+        from sightline.tasks import spec_of
+        from sightline.training.load import describer_of
+
+        spec = spec_of(self.recipe.task)
+        return describer_of(spec, self.recipe, PromptReader(self.codec), self.codec, model)
 
 
 @dataclass(frozen=True)
@@ -160,7 +127,8 @@ class StreamEpoch:
         offsets = self.starts[:, None] + position * self.length + np.arange(self.length + 1)
         block = self.tokens[offsets % len(self.tokens)]  # (streams, length + 1)
         first = int(self.starts[0]) + position * self.length
-        return Batch(torch.from_numpy(block), name=f"the streams at token {first} and on")
+        name = f"the streams from token {first}"
+        return Batch(torch.from_numpy(block), Inputs(len(block)), name)
 
 
 @dataclass(frozen=True)
@@ -179,14 +147,7 @@ class LineEpoch:
         members = self.batches[position]
         shown = ", ".join(str(i + 1) for i in members[:8])
         name = f"lines {shown}{' …' if len(members) > 8 else ''} (counting those with text)"
-        return Batch(pad([self.lines[i] for i in members]), name=name)
-
-
-def build_model(recipe: LanguageModelRecipe, vocab: Vocabulary) -> EncoderDecoder:
-    from sightline.nn.decoder import Decoder
-    from sightline.nn.model import EncoderDecoder
-
-    return EncoderDecoder(None, Decoder(recipe.model, len(vocab)), recipe.loss)
+        return Batch(pad([self.lines[i] for i in members]), Inputs(len(members)), name)
 
 
 def target_vocabulary(recipe: LanguageModelRecipe) -> Vocabulary:
@@ -195,56 +156,13 @@ def target_vocabulary(recipe: LanguageModelRecipe) -> Vocabulary:
         raise ConfigError(
             "a language model like a translator's target is one of sentences; set sequence=line"
         )
-    folder = zoo.find(recipe.like or "")
+    folder = find_model(recipe.like or "")
     task = config.top_level(folder / "config.yaml", "task")
     if task != "translate":
         raise ConfigError(
             f"like={recipe.like} is a model of the task {task}; give one of the task translate"
         )
     return Vocabulary.load(folder / VOCAB)
-
-
-def split_text(recipe: LanguageModelRecipe) -> tuple[str, str]:
-    """The text to train on and the held-out one."""
-    text = read_text(recipe.text)
-    if recipe.held_out_text is not None:
-        return text, read_text(recipe.held_out_text)
-    if not 0 < recipe.held_out < 1:
-        raise UserError(f"held_out={recipe.held_out}: give a part between 0 and 1")
-    cut = int(len(text) * (1 - recipe.held_out))
-    if not text[:cut].strip() or not text[cut:].strip():
-        raise DataError(f"{recipe.text} is too short to keep {recipe.held_out:.0%} of it aside")
-    return text[:cut], text[cut:]
-
-
-def load_language_model(
-    folder: Path, recipe: LanguageModelRecipe, device: torch.device
-) -> LanguageModel:
-    """The language model that a checkpoint holds."""
-    from sightline.training import checkpoint
-
-    vocab = Vocabulary.load(folder / VOCAB)
-    model = build_model(recipe, vocab)
-    checkpoint.load_weights(model, folder)
-    return LanguageModel(recipe, vocab, TorchNetwork(model.to(device).eval()))
-
-
-@dataclass(frozen=True)
-class TorchNetwork:
-    """A language model in PyTorch."""
-
-    model: EncoderDecoder
-
-    def stepper(self, begin: int, end: int | None, banned: Sequence[int]) -> Stepper:
-        from sightline.nn.stepper import TorchStepper
-
-        return TorchStepper(self.model, begin, end, banned)
-
-    def stream_nats(self, tokens: Tokens, begin: int) -> tuple[float, int]:
-        return _stream_nats(self.model, tokens, begin)
-
-    def line_nats(self, lines: list[list[int]]) -> tuple[float, int]:
-        return _line_nats(self.model, lines)
 
 
 def _stream_nats(model: EncoderDecoder, tokens: Tokens, begin: int) -> tuple[float, int]:
@@ -264,7 +182,7 @@ def _stream_nats(model: EncoderDecoder, tokens: Tokens, begin: int) -> tuple[flo
         for at in range(0, length + share, length):
             steps = np.arange(at, min(at + length, length + share) + 1)
             block = torch.from_numpy(padded[np.arange(parts)[:, None] * share + steps])
-            loss, state = model.loss(Batch(block.to(device)), state)
+            loss, state = model.loss(Batch(block, Inputs(parts)).to(device), state)
             if at == 0:  # the first part has no text before it: begin it from zero
                 for tensor in state.recurrent:
                     tensor[:, 0] = 0

@@ -1,0 +1,83 @@
+"""Codec: between token ids and what people write, with the limits that a search needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.config import SearchConfig
+from sightline.data.vocabulary import BEGIN, END, UNKNOWN, Vocabulary
+from sightline.errors import UserError
+from sightline.types import Description, Hypothesis, Layout
+
+
+class Codec:
+    """The tokens of one vocabulary; a task overrides what it does otherwise."""
+
+    begin: int = BEGIN
+    end: int | None = END
+
+    def __init__(self, vocab: Vocabulary, search: SearchConfig) -> None:
+        self.vocab = vocab
+        self.search = search
+
+    @property
+    def banned(self) -> tuple[int, ...]:
+        """Tokens that are never written."""
+        return (UNKNOWN,)
+
+    def max_length(self, size: int) -> int:
+        """The longest output for an input of `size` positions, the end token included.
+
+        It depends on nothing else, so that a batch equals its singles.
+        """
+        return self.search.max_length
+
+    def split(self, text: str) -> list[str]:
+        """The tokens of a text as written, those that the vocabulary lacks too."""
+        return self.vocab.split(text)
+
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        return [max(UNKNOWN, self.vocab.ids.get(token, UNKNOWN)) for token in tokens]
+
+    def text(self, tokens: Sequence[str]) -> str:
+        return self.vocab.decode([self.vocab.ids[token] for token in tokens])
+
+    def prefix(self, text: str) -> list[int]:
+        """The tokens that an output has to begin with; an unknown word is an error."""
+        tokens = self.split(text)
+        ids = self.ids(tokens)
+        if UNKNOWN in ids:
+            unknown = tokens[ids.index(UNKNOWN)]
+            raise UserError(f"the prefix has {unknown!r}, which is not in the model's vocabulary")
+        return ids
+
+    def description(self, hypothesis: Hypothesis, layout: Layout | None) -> Description:
+        """A hypothesis in words; attention without the padding of its batch."""
+        kept = len(hypothesis.tokens) - hypothesis.finished  # the end token is not a word
+        weights = hypothesis.attention
+        if weights is not None:
+            weights = weights[:kept] if layout is None else weights[:kept, : len(layout)]
+        tokens = self.words(hypothesis.tokens[:kept], weights, layout)
+        return Description(
+            text=self.text(tokens),
+            tokens=tuple(tokens),
+            score=hypothesis.score,
+            log_probs=tuple(float(value) for value in hypothesis.log_probs[:kept]),
+            attention=weights,
+            layout=None if weights is None else layout,
+        )
+
+    def words(
+        self, tokens: Sequence[int], weights: NDArray[np.float32] | None, layout: Layout | None
+    ) -> list[str]:
+        """The names of tokens; a task may replace unknown ones by what they attended to."""
+        return [self.vocab.tokens[token] for token in tokens]
+
+    def shortlist(
+        self, layouts: Sequence[Layout | None], common: int
+    ) -> tuple[list[int], NDArray[np.bool_]]:
+        """The tokens (C,) that these examples may need, and which each may write (B, C)."""
+        raise UserError("this model has no lexicon to make shortlists from")

@@ -1,0 +1,364 @@
+"""Describer: a trained model of any task. Read → encode → search → Description, without PyTorch.
+
+What computes is given to it: an Encoder (Inputs → ContextSet) and a Stepper, from an export
+(runtime/onnx.py) or from a run (nn/stepper.py). A captioner, a translator and a language model
+differ in their Reader and Codec, not in this class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline import search
+from sightline.data.progress import counted
+from sightline.errors import DataError, UserError
+from sightline.runtime.batches import joined, ranked, similar
+from sightline.runtime.codec import Codec
+from sightline.runtime.onnx import side_by_side, workers
+from sightline.runtime.partial import Partial, partial_result
+from sightline.search import Snapshot
+from sightline.search.constraints import (
+    Banned,
+    Constraint,
+    MinLength,
+    NoRepeatedNgrams,
+    Prefix,
+    Shortlist,
+    constrain,
+)
+from sightline.search.steppers import Ensemble, Fusion, Stepper, posterior_of, subset
+from sightline.types import ContextSet, Description, Hypothesis, Inputs
+
+LONGEST_FORCED = 2000  # tokens of either side of a pair that `force` scores
+
+
+class Encoder(Protocol):
+    """Inputs to a context set: the only part that knows the medium."""
+
+    def encode(self, inputs: Inputs) -> ContextSet: ...
+
+
+class Reader(Protocol):
+    """One source to Inputs: the same function in training, at the command line and in a service."""
+
+    @property
+    def takes(self) -> Literal["file", "text"]:
+        """What a source is: a media file (a path, bytes, an array), or a text."""
+        ...
+
+    @property
+    def batch(self) -> int:
+        """How many examples one search takes together."""
+        ...
+
+    def read(self, source: Any, **options: Any) -> list[Inputs]:
+        """A source's parts, usually one; a long text has several, an empty one none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a search is asked for; None is what the model's recipe says."""
+
+    beam: int | None = None
+    n_best: int = 1
+    prefix: str = ""  # what the output has to begin with
+    shortlist: int = 0  # only so many common tokens, and those of the lexicon; 0 is all
+    no_repeat: int = 0  # no n-gram of this length twice; 0 allows all
+    groups: int = 1  # diverse beam search
+    temperature: float | None = None  # draw instead of searching; 0 takes the likeliest each time
+    top_k: int = 0  # drawing: only the k likeliest tokens
+    top_p: float = 1.0  # drawing: only the likeliest tokens that hold this mass
+    seed: int = 0  # drawing
+    length: int | None = None  # tokens to write at most
+
+    @staticmethod
+    def of(given: dict[str, Any], defaults: Options) -> Options:
+        known = [item.name for item in fields(Options)]
+        for name in given:
+            if name not in known:
+                raise UserError(f"there is no option {name!r}; there are {', '.join(known)}")
+        return replace(defaults, **given)
+
+
+@dataclass(frozen=True)
+class LanguageModelPrior:
+    """A language model to add to the search (shallow fusion)."""
+
+    stepper: Stepper
+    weight: float
+    ids: NDArray[np.int64] | None  # (V,): its id of each token; None: the same vocabulary
+
+
+@dataclass(frozen=True)
+class Describer:
+    """A trained model: sources in, descriptions out."""
+
+    task: str
+    recipe: Any  # the task's dataclass
+    reader: Reader
+    codec: Codec
+    stepper: Stepper
+    encoder: Encoder | None = None  # None: a model that reads nothing
+    prior: LanguageModelPrior | None = None
+    defaults: Options = Options()
+
+    # ------------------------------------------------------------------------- describing
+
+    def describe(self, sources: Any, *, progress: bool = False, **options: Any) -> Any:
+        """A Description of each source; of one, if one was given.
+
+        A source is a file, its bytes or its pixels for a model that reads media, and a text for
+        one that reads text. Options are those of `Options`, and what the reader takes: `focus`,
+        the part of a picture to look at, as x, y, width and height in fractions of it.
+        """
+        many = isinstance(sources, Iterable) and not isinstance(sources, str | bytes | np.ndarray)
+        several: list[Any] = list(sources) if many else [sources]
+        results = list(self.describe_each(several, progress=progress, **options))
+        return results if many else results[0]
+
+    def describe_each(
+        self, sources: Sequence[Any], *, progress: bool = False, **options: Any
+    ) -> Iterator[Description]:
+        """The same one by one, in order; files are read as they are needed."""
+        reading, ask = self._options(options)
+        each: Iterator[Description]
+        if self.reader.takes == "file":
+            each = self._files(sources, reading, ask)
+        else:
+            each = iter(self.describe_inputs([self.reader.read(s, **reading) for s in sources], ask))
+        return counted(each, len(sources), "describing") if progress else each
+
+    def _files(
+        self, sources: Sequence[Any], reading: dict[str, Any], ask: Options
+    ) -> Iterator[Description]:
+        """Read where they are searched: media are large."""
+        size = self.reader.batch
+        chunks = [sources[at : at + size] for at in range(0, len(sources), size)]
+
+        def described(some: Sequence[Any]) -> list[Description]:
+            return self.describe_inputs([self.reader.read(s, **reading) for s in some], ask, 1)
+
+        for some in side_by_side(described, chunks, workers(self.stepper)):
+            yield from some
+
+    def describe_inputs(
+        self, inputs: Sequence[list[Inputs]], ask: Options | None = None, threads: int = 0
+    ) -> list[Description]:
+        """Descriptions of what was read, each the join of its parts, searched in batches by size."""
+        ask = ask or self.defaults
+        parts = [part for several in inputs for part in several]
+        batches = similar([part.size for part in parts], self.reader.batch)
+
+        def searched(batch: tuple[int, list[int]]) -> list[list[Hypothesis]]:
+            return search.finish(self.search([parts[row] for row in batch[1]], ask, size=batch[0]))
+
+        results: list[list[Description]] = [[] for _ in parts]
+        every = side_by_side(searched, batches, threads or workers(self.stepper))
+        for (_, rows), several in zip(batches, every, strict=True):
+            for row, hypotheses in zip(rows, several, strict=True):
+                results[row] = [self._description(h, parts[row]) for h in hypotheses]
+        ordered = iter(results)
+        return [joined([ranked(next(ordered)) for _ in several]) for several in inputs]
+
+    def stream(self, source: Any, **options: Any) -> Iterator[Partial | Description]:
+        """What `describe` gives of one source, after a Partial for each step of the search.
+
+        A text that is read in parts has no single search to show: it comes whole.
+        """
+        reading, ask = self._options(options)
+        parts = self.reader.read(source, **reading)
+        if len(parts) != 1:
+            yield self.describe_inputs([parts], ask)[0]
+            return
+        tokens: list[int] = []
+        for snapshot in self.search(parts, ask, keep_tree=True):
+            if ask.temperature is None or ask.n_best > 1:
+                yield self.partial(snapshot, 0, parts[0])
+            else:  # a long text: what is written is not walked again at every step
+                tokens.append(snapshot.newest_token)
+                words = self.codec.words(tokens, None, None)
+                yield Partial(snapshot.step, self.codec.text(words), tuple(words), (), None)
+        yield self.descriptions(snapshot.hypotheses, parts)[0]
+
+    def _options(self, given: dict[str, Any]) -> tuple[dict[str, Any], Options]:
+        """Those of the reader, and those of the search."""
+        reading = {"focus": given.pop("focus")} if given.get("focus") is not None else {}
+        given.pop("focus", None)
+        return reading, Options.of(given, self.defaults)
+
+    # ------------------------------------------------------------- the same in parts, for servers
+
+    def search(
+        self, inputs: Sequence[Inputs], ask: Options, *, size: int = -1, keep_tree: bool = False
+    ) -> Iterator[Snapshot]:
+        """Search for descriptions of examples together, step by step.
+
+        `size` is that of their class of sizes, on which alone the longest output depends.
+        """
+        if size < 0:
+            ((size, _),) = similar([max(each.size for each in inputs)], 1)
+        given = self.codec.prefix(ask.prefix) if ask.prefix else []
+        prefixes = [_prompt(each) or given for each in inputs]
+        longest = max(map(len, prefixes)) + (ask.length or self.codec.max_length(size))
+        batch = Inputs.batch(_with_bias(inputs))
+        tokens: list[int] | None = None
+        constraints = self._constraints(ask, prefixes)
+        if ask.shortlist:
+            tokens, allowed = self.codec.shortlist(batch.layouts, ask.shortlist)
+            constraints.append(Shortlist(allowed))
+        stepper = self._stepper(constraints, tokens)
+        context = self.encode(batch)
+        if ask.temperature is not None:
+            steps = search.sample(
+                stepper, context, max_length=longest, temperature=ask.temperature,
+                top_k=ask.top_k, top_p=ask.top_p, seed=ask.seed, samples=ask.n_best,
+            )  # fmt: skip
+        else:
+            steps = search.beam(stepper, context, self._beam(ask, longest, keep_tree))
+        return steps if tokens is None else (s.renamed(tokens) for s in steps)
+
+    def encode(self, batch: Inputs) -> ContextSet:
+        if self.encoder is None:
+            return ContextSet.empty(len(batch))
+        context = self.encoder.encode(batch)
+        if "bias" not in batch:
+            return context
+        bias = batch["bias"].values
+        members = tuple(replace(member, bias=bias) for member in context.members)
+        return replace(context, bias=bias, members=members)
+
+    def descriptions(
+        self, hypotheses: Sequence[list[Hypothesis]], inputs: Sequence[Inputs]
+    ) -> list[Description]:
+        """The hypotheses of each example as its description."""
+        return [
+            ranked([self._description(h, each) for h in some])
+            for some, each in zip(hypotheses, inputs, strict=True)
+        ]
+
+    def partial(self, snapshot: Snapshot, example: int, inputs: Inputs) -> Partial:
+        """The state of one example's search after a step."""
+        best = self._description(snapshot.hypotheses[example][0], inputs)
+        return partial_result(snapshot, example, best, self.codec.vocab.tokens)
+
+    def check(self, ask: Options) -> None:
+        """An error for what a search would refuse, before any work."""
+        self.codec.prefix(ask.prefix)
+
+    def _constraints(self, ask: Options, prefixes: list[list[int]]) -> list[Constraint]:
+        constraints: list[Constraint] = [Banned(self.codec.banned)] if self.codec.banned else []
+        if self.codec.search.min_length and self.codec.end is not None:
+            constraints.append(MinLength(self.codec.search.min_length, self.codec.end))
+        if ask.no_repeat:
+            constraints.append(NoRepeatedNgrams(ask.no_repeat))
+        return [*constraints, Prefix(prefixes)] if any(prefixes) else constraints
+
+    def _stepper(
+        self, constraints: Sequence[Constraint] = (), tokens: list[int] | None = None
+    ) -> Stepper:
+        """The model with its language model, if it has one, and what it may not write."""
+        stepper = self.stepper if tokens is None else subset(self.stepper, tokens)
+        stepper = constrain(stepper, *constraints)
+        if self.prior is None:
+            return stepper
+        ids = self.prior.ids
+        if tokens is not None:
+            ids = np.array(tokens) if ids is None else ids[tokens]
+        return Fusion(stepper, self.prior.stepper, self.prior.weight, ids)
+
+    def _beam(self, ask: Options, longest: int, keep_tree: bool) -> search.BeamOptions:
+        size = max(ask.beam or self.codec.search.beam, ask.n_best)
+        return search.BeamOptions(
+            max_length=longest,
+            size=-(-size // ask.groups) * ask.groups,
+            length_penalty=self.codec.search.length_penalty,
+            n_best=ask.n_best,
+            groups=ask.groups,
+            keep_tree=keep_tree,
+        )
+
+    def _description(self, hypothesis: Hypothesis, inputs: Inputs) -> Description:
+        return self.codec.description(hypothesis, inputs.layouts[0] if inputs.layouts else None)
+
+    # ------------------------------------------------------------------------- given outputs
+
+    def force(
+        self, sources: Sequence[Any], targets: Sequence[str], *, posterior: bool = False
+    ) -> list[Description]:
+        """Given outputs as if the model had written them: their log-probabilities and attention.
+
+        With `posterior`, attention is where each token came from now that it is known (where the
+        model has such a posterior; otherwise where it looked). An empty description stands for a
+        pair with an empty side, or with more than LONGEST_FORCED tokens on one.
+        """
+        if len(sources) != len(targets):
+            raise DataError(f"{len(sources)} sources and {len(targets)} targets are no pairs")
+        read = [self.reader.read(source, whole=True) for source in sources]
+        written = [self.codec.split(text) for text in targets]
+        results = [Description("", (), 0.0, ()) for _ in read]
+        usable = [
+            i
+            for i, (parts, tokens) in enumerate(zip(read, written, strict=True))
+            if parts and tokens and max(parts[0].size, len(tokens)) <= LONGEST_FORCED
+        ]
+        stepper = self._stepper()
+        for _, rows in similar([read[i][0].size for i in usable], self.reader.batch):
+            chosen = [usable[row] for row in rows]
+            end = [] if self.codec.end is None else [self.codec.end]
+            ids = [[*self.codec.ids(written[i]), *end] for i in chosen]
+            context = self.encode(Inputs.batch([read[i][0] for i in chosen]))
+            forced = search.rescore(stepper, context, ids)
+            known = posterior_of(self.stepper, context, ids) if posterior else None
+            if known is not None:
+                forced = [replace(h, attention=w) for h, w in zip(forced, known, strict=True)]
+            for i, hypothesis in zip(chosen, forced, strict=True):
+                description = self._description(hypothesis, read[i][0])
+                text = self.codec.text(written[i])  # unknown words as they were given
+                results[i] = replace(description, text=text, tokens=tuple(written[i]))
+        return results
+
+    # ------------------------------------------------------------------------- together
+
+    def ensemble(self, *others: Describer) -> Describer:
+        """This model and others as one: the mean of their probabilities."""
+        if not others:
+            return self
+        members = [self, *others]
+        steppers = Ensemble([member.stepper for member in members])
+        encoders = [member.encoder for member in members if member.encoder is not None]
+        encoder = EnsembleEncoder(encoders) if len(encoders) == len(members) else None
+        return replace(self, stepper=steppers, encoder=encoder)
+
+
+@dataclass(frozen=True)
+class EnsembleEncoder:
+    """Several encoders of the same inputs; the members' context sets travel together."""
+
+    encoders: Sequence[Encoder]
+
+    def encode(self, inputs: Inputs) -> ContextSet:
+        members = tuple(encoder.encode(inputs) for encoder in self.encoders)
+        return replace(members[0], members=members)
+
+
+def _prompt(inputs: Inputs) -> list[int]:
+    """The tokens that the output continues, of a model that reads a prompt."""
+    return [int(token) for token in inputs["prompt"].values[0]] if "prompt" in inputs else []
+
+
+def _with_bias(inputs: Sequence[Inputs]) -> Sequence[Inputs]:
+    """Where one example of a batch is steered, the others get a bias of zeros."""
+    steered = next((each["bias"] for each in inputs if "bias" in each), None)
+    if steered is None:
+        return inputs
+    level = replace(steered, values=np.zeros_like(steered.values))
+    return [
+        each if "bias" in each else replace(each, streams={**each.streams, "bias": level})
+        for each in inputs
+    ]

@@ -1,0 +1,277 @@
+"""What a captioner is trained on: a manifest's pictures, cached or read, and their captions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.data import batching
+from sightline.data.manifest import Example, normalise_caption, read_manifest
+from sightline.data.vocabulary import BEGIN, END, VOCAB, Vocabulary
+from sightline.errors import ConfigError, DataError
+from sightline.media.image import preprocess, read_image
+from sightline.runtime.describer import Describer
+from sightline.runtime.model_folder import find_model
+from sightline.tasks.caption.parts import CaptionCodec
+from sightline.tasks.caption.recipe import CaptionRecipe
+from sightline.types import Inputs, Layout, Stream
+
+if TYPE_CHECKING:
+    from sightline.nn.encoders.image import ImageEncoder
+    from sightline.nn.model import Batch, EncoderDecoder
+
+TRAINING_METRICS = ("bleu", "rouge_l", "cider")  # METEOR is left to `sightline evaluate`
+BATCH = 16  # dev pictures at a time
+
+
+class CaptionData:
+    """Trains a captioner on the manifest that its recipe names."""
+
+    carries_state = False
+    metrics = ("loss", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider")
+
+    def __init__(self, recipe: CaptionRecipe) -> None:
+        self.recipe = recipe
+        _check_encoder(recipe)
+        examples = read_manifest(recipe.manifest, medium="image")
+        self.train = [example for example in examples if example.split == "train"]
+        self.dev = [example for example in examples if example.split == "dev"]
+        if not self.train or not self.dev:
+            empty = "train" if not self.train else "dev"
+            raise DataError(f'{recipe.manifest} has no item of split "{empty}"; training needs one')
+        captions = [
+            (number, normalise_caption(text))
+            for number, example in enumerate(self.train)
+            for text in example.targets
+        ]
+        self.vocab = Vocabulary.build(
+            "word", (text for _, text in captions), recipe.vocabulary, recipe.min_count
+        )
+        self.files = {VOCAB: self.vocab.to_json()}
+        self.captions = [
+            (number, [BEGIN, *self.vocab.encode(text), END])
+            for number, text in captions
+            if 0 < len(text.split()) <= recipe.longest
+        ]
+        self.examples = self._examples()
+        self.lengths = [max(map(len, sequences)) for _, sequences in self.examples]
+
+    def _examples(self) -> list[tuple[int, list[list[int]]]]:
+        """What is drawn into minibatches: a picture's number and the sequences read with it."""
+        if self.recipe.self_critical:  # no captions are read: the model writes its own
+            return [(number, [[BEGIN]]) for number in range(len(self.train))]
+        if not self.recipe.captions_together:
+            return [(number, [tokens]) for number, tokens in self.captions]
+        together: dict[int, list[list[int]]] = {}
+        for number, tokens in self.captions:
+            together.setdefault(number, []).append(tokens)
+        return list(together.items())
+
+    def prepare(self) -> None:
+        """Compute what the feature caches lack."""
+        _ = self.pictures
+
+    @cached_property
+    def network(self) -> ImageEncoder:
+        from sightline.tasks.caption.model import build_network
+
+        return build_network(self.recipe)
+
+    @cached_property
+    def pictures(self) -> Pictures:
+        mirrored = {e.id: e.media for e in self.train if e.media is not None}
+        files = mirrored | {e.id: e.media for e in self.dev if e.media is not None}
+        if self.recipe.encoder.learning in ("frozen", "upper"):
+            return CachedPictures(self.recipe, self.network, files, mirrored)
+        return PictureFiles(self.network, files)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        content = repr((self.pictures.key, self.examples)).encode()
+        return hashlib.sha256(content).hexdigest()
+
+    def build_model(self) -> EncoderDecoder:
+        from sightline.tasks.caption.model import build_model
+
+        return build_model(self.recipe, self.vocab, self.network, self._objective())
+
+    def _objective(self) -> Any:
+        if not self.recipe.self_critical:
+            return None
+        from sightline.training.self_critical import CaptionReward, SelfCritical
+
+        references = {e.id: e.targets for e in self.train}
+        reward = CaptionReward(self.vocab, references, **vars(self.recipe.reward))
+        return SelfCritical(reward, self.recipe.self_critical, self.recipe.search.max_length)
+
+    def epoch(self, number: int) -> CaptionEpoch:
+        draw = getattr(batching, self.recipe.batching.kind)
+        seed = self.recipe.training.seed
+        batches = draw(self.lengths, self.recipe.batching.size, seed, number)
+        return CaptionEpoch(self, number, batches)
+
+    def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
+        """The dev captions' likelihood, and the metrics of what the search writes."""
+        from sightline.metrics import score
+
+        described = self._describer(model).describe([example.id for example in self.dev])
+        texts = {e.id: d.text for e, d in zip(self.dev, described, strict=True)}
+        references = {e.id: e.targets for e in self.dev}
+        scores = score(texts, references, TRAINING_METRICS, intervals=False)["corpus"]
+        return {"loss": self._dev_loss(model), **scores}
+
+    def _describer(self, model: EncoderDecoder) -> Describer:
+        from sightline.tasks import spec_of
+        from sightline.training.load import describer_of
+
+        codec = CaptionCodec(self.vocab, self.recipe.search)
+        spec = spec_of(self.recipe.task)
+        return describer_of(spec, self.recipe, ReaderById(self.pictures), codec, model)
+
+    def _dev_loss(self, model: EncoderDecoder) -> float:
+        nats, tokens = 0.0, 0
+        for at in range(0, len(self.dev), BATCH):
+            some = [e for e in self.dev[at : at + BATCH] if len(e.targets) > 0]
+            texts = [normalise_caption(e.targets[0]) for e in some]
+            targets = [[BEGIN, *self.vocab.encode(text), END] for text in texts]
+            batch = _batch(targets, self.pictures.inputs([e.id for e in some]))
+            loss, _ = model.loss(batch.to(next(model.parameters()).device))
+            nats, tokens = nats + loss.nats, tokens + loss.tokens
+        return nats / max(1, tokens)
+
+    def samples(self, model: EncoderDecoder) -> str:
+        shown = self.dev[:: max(1, len(self.dev) // 4)][:4]
+        described = self._describer(model).describe([example.id for example in shown])
+        return "\n".join(
+            f"    {e.id}: {d.text}   ({e.targets[0]})"
+            for e, d in zip(shown, described, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class CaptionEpoch:
+    """Captions in minibatches, each with what the encoder is given of its picture."""
+
+    data: CaptionData
+    number: int
+    batches: batching.Batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, position: int) -> Batch:
+        chosen = [self.data.examples[i] for i in self.batches[position]]
+        items = tuple(self.data.train[number].id for number, _ in chosen)
+        most = max(len(sequences) for _, sequences in chosen)
+        # rows come in equal groups: a picture with fewer captions has rows of padding
+        rows = [[*sequences, *[[BEGIN]] * (most - len(sequences))] for _, sequences in chosen]
+        targets = [sequence for group in rows for sequence in group]  # (B · K, T)
+        mirrored = None
+        if self.data.recipe.encoder.mirror:
+            key = [self.data.recipe.training.seed, self.number, position]
+            mirrored = np.random.default_rng(key).random(len(items)) < 0.5
+        name = f"the captions of {', '.join(items[:4])}{' …' if len(items) > 4 else ''}"
+        return _batch(targets, self.data.pictures.inputs(items, mirrored), name, items)
+
+
+def _batch(
+    targets: list[list[int]], inputs: Inputs, name: str = "", items: tuple[str, ...] = ()
+) -> Batch:
+    import torch
+
+    from sightline.nn.model import Batch, pad
+
+    return Batch(pad(targets), inputs.map(torch.from_numpy), name, items)
+
+
+class Pictures(Protocol):
+    """What the model's encoder is given of each picture, by id."""
+
+    key: Any  # what it depends on, for the run's fingerprint
+    layout: Layout  # of the positions that are attended to
+
+    def inputs(self, ids: Sequence[str], mirrored: NDArray[np.bool_] | None = None) -> Inputs: ...
+
+
+@dataclass(frozen=True)
+class ReaderById:
+    """A reader for evaluation in training: a source is a picture's id."""
+
+    pictures: Pictures
+    takes: Literal["file", "text"] = "file"
+    batch: int = BATCH
+
+    def read(self, source: Any, *, whole: bool = True) -> list[Inputs]:
+        return [self.pictures.inputs([source])]
+
+
+class CachedPictures:
+    """Vectors from the cache: the frozen network's own, or those below the part that learns."""
+
+    def __init__(
+        self,
+        recipe: CaptionRecipe,
+        network: ImageEncoder,
+        pictures: Mapping[str, Path],
+        mirrored: Mapping[str, Path],
+    ) -> None:
+        from sightline.data.features import extract_features
+
+        self.layout = Layout.grid(*network.grid())
+        self.stream = "vectors"
+        if recipe.encoder.learning == "upper":
+            network, self.stream = network.below(), "lower"
+        self.caches = [extract_features(pictures, network, recipe.features)]
+        self.key = self.caches[0].key
+        if recipe.encoder.mirror:
+            spec = network.spec
+            network.spec = replace(spec, mirror=True)
+            self.caches.append(extract_features(mirrored, network, recipe.features))
+            network.spec = spec
+
+    def inputs(self, ids: Sequence[str], mirrored: NDArray[np.bool_] | None = None) -> Inputs:
+        stream = self.caches[0].read(ids)  # (B, M, D)
+        if mirrored is not None and mirrored.any():
+            chosen = [name for name, seen in zip(ids, mirrored, strict=True) if seen]
+            stream.values[mirrored] = self.caches[1].read(chosen).values
+        return Inputs(len(ids), {self.stream: stream}, (self.layout,) * len(ids))
+
+
+class PictureFiles:
+    """Pixels, read each time: the whole encoder learns."""
+
+    def __init__(self, network: ImageEncoder, pictures: Mapping[str, Path]) -> None:
+        self.layout = Layout.grid(*network.grid())
+        self.spec = network.spec
+        self.files = dict(pictures)
+        self.key = (network.name, network.stride, network.spec)
+
+    def inputs(self, ids: Sequence[str], mirrored: NDArray[np.bool_] | None = None) -> Inputs:
+        specs = [self.spec] * len(ids)
+        if mirrored is not None:
+            specs = [replace(self.spec, mirror=bool(seen)) for seen in mirrored]
+        images = [read_image(self.files[name]) for name in ids]
+        pixels = [preprocess(i, spec) for i, spec in zip(images, specs, strict=True)]
+        return Inputs(len(ids), {"pictures": Stream(np.stack(pixels))}, (self.layout,) * len(ids))
+
+
+def _check_encoder(recipe: CaptionRecipe) -> None:
+    """A frozen encoder does not come with `training.initial`: one that learned has to be named."""
+    from sightline.tasks import read_recipe
+
+    initial, encoder = recipe.training.initial, recipe.encoder
+    if initial is None or encoder.learning != "frozen" or Path(encoder.weights).is_dir():
+        return
+    before = read_recipe(find_model(initial) / "config.yaml")
+    if isinstance(before, CaptionRecipe) and before.encoder.learning != "frozen":
+        raise ConfigError(
+            f"training.initial={initial} has an encoder that learned, and a frozen one is not "
+            f"taken from there; add encoder.weights={initial}, or an encoder.learning"
+        )

@@ -1,0 +1,49 @@
+"""A captioner's network: a picture encoder, frozen or learning, and the decoder of Xu et al."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sightline.data.vocabulary import VOCAB, Vocabulary
+from sightline.nn.decoder import Decoder
+from sightline.nn.encoders.image import ImageEncoder, build_encoder
+from sightline.nn.encoders.picture import PictureEncoder
+from sightline.nn.losses import Likelihood
+from sightline.nn.model import EncoderDecoder
+from sightline.tasks.caption.recipe import CaptionRecipe
+
+
+def build_network(recipe: CaptionRecipe, published: bool = True) -> ImageEncoder:
+    """The recipe's convolutional network, with its published weights or with random ones."""
+    options = {k: v for k, v in vars(recipe.encoder).items() if k != "mirror"}
+    if not published or recipe.encoder.learning == "scratch":
+        options["weights"] = None
+    return build_encoder(**options)
+
+
+def build_model(
+    recipe: CaptionRecipe,
+    vocab: Vocabulary,
+    network: ImageEncoder,
+    objective: Any = None,
+) -> EncoderDecoder:
+    """The model that is trained; a frozen network is not part of its weights."""
+    encoder = PictureEncoder(network, recipe.encoder.learning)
+    decoder = Decoder(recipe.model, len(vocab), encoder.dimension)
+    likelihood = partial(Likelihood, recipe.loss, recipe.training.scheduled_sampling)
+    return EncoderDecoder(encoder, decoder, objective or likelihood())
+
+
+def saved_model(folder: Path, recipe: CaptionRecipe) -> EncoderDecoder:
+    """The model that a checkpoint's weights go into; a frozen network has its published ones."""
+    network = build_network(recipe, published=recipe.encoder.learning == "frozen")
+    return build_model(recipe, Vocabulary.load(folder / VOCAB), network)
+
+
+def about(model: EncoderDecoder) -> dict[str, Any]:
+    """What a reader of pictures has to know of the encoder."""
+    assert isinstance(model.encoder, PictureEncoder)
+    network = model.encoder.network
+    return {"pictures": {"spec": network.spec.to_json(), "grid": list(network.grid())}}

@@ -1,0 +1,58 @@
+"""A captioner without PyTorch: its reader of pictures, and its words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from sightline.data.manifest import normalise_caption
+from sightline.data.vocabulary import VOCAB, Vocabulary
+from sightline.media.focus import Region, focus_bias
+from sightline.media.image import ImageSpec, read_picture
+from sightline.runtime.codec import Codec
+from sightline.tasks.caption.recipe import CaptionRecipe
+from sightline.types import Inputs, Stream
+
+
+@dataclass(frozen=True)
+class PictureReader:
+    """A picture (a file, bytes, or pixels (H, W, 3)) as the encoder takes it."""
+
+    spec: ImageSpec
+    grid: tuple[int, int]  # rows and columns of the map
+    takes: Literal["file", "text"] = "file"
+    batch: int = 8  # with two workers: of more, a search step no longer fits the caches
+
+    def read(
+        self,
+        source: Any,
+        *,
+        focus: Region | None = None,
+        max_pixels: int = MAX_PIXELS,
+        whole: bool = True,
+    ) -> list[Inputs]:
+        inputs = read_picture(source, self.spec, self.grid, max_pixels)
+        if focus is None:
+            return [inputs]
+        (layout,) = inputs.layouts
+        assert layout is not None
+        bias = focus_bias(focus, layout.box, self.grid)  # (M,)
+        return [replace(inputs, streams={**inputs.streams, "bias": Stream(bias[None])})]
+
+
+class CaptionCodec(Codec):
+    """Words in lower case without punctuation."""
+
+    def split(self, text: str) -> list[str]:
+        return self.vocab.split(normalise_caption(text))
+
+
+def reader(folder: Path, recipe: CaptionRecipe, about: Mapping[str, Any]) -> PictureReader:
+    rows, columns = about["pictures"]["grid"]
+    return PictureReader(ImageSpec.from_json(about["pictures"]["spec"]), (rows, columns))
+
+
+def codec(folder: Path, recipe: CaptionRecipe) -> CaptionCodec:
+    return CaptionCodec(Vocabulary.load(folder / VOCAB), recipe.search)

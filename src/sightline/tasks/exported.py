@@ -1,0 +1,37 @@
+"""An exported model as a Describer, run by onnxruntime."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sightline.data.vocabulary import VOCAB
+from sightline.errors import CheckpointError
+from sightline.runtime.describer import Describer
+from sightline.runtime.model_folder import ENCODER, EXPORT, Export
+from sightline.runtime.onnx import OnnxEncoder, OnnxStepper
+
+if TYPE_CHECKING:
+    from sightline.tasks.spec import TaskSpec
+
+
+def load_export(export: Export, recipe: Any, spec: TaskSpec) -> Describer:
+    if export.about.get("task") != recipe.task:
+        raise CheckpointError(
+            f"{export.folder / EXPORT} and config.yaml name different tasks; export the model again"
+        )
+    codec = spec.codec(export.folder, recipe)
+    stepper = OnnxStepper(export, codec.begin, codec.end)
+    if stepper.vocab_size != len(codec.vocab):
+        raise CheckpointError(
+            f"{export.folder / VOCAB} has {len(codec.vocab)} tokens, the graphs "
+            f"{stepper.vocab_size}; export the model again"
+        )
+    return Describer(
+        task=spec.name,
+        recipe=recipe,
+        reader=spec.reader(export.folder, recipe, export.about),
+        codec=codec,
+        stepper=stepper,
+        encoder=OnnxEncoder(export) if ENCODER in export.graphs else None,
+        defaults=spec.defaults,
+    )

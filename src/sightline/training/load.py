@@ -1,0 +1,40 @@
+"""A run, or one of its checkpoints, as a Describer that computes in PyTorch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sightline.nn.device import pick_device
+from sightline.nn.model import EncoderDecoder
+from sightline.nn.stepper import TorchEncoder, TorchStepper
+from sightline.runtime.codec import Codec
+from sightline.runtime.describer import Describer, Reader
+from sightline.training import checkpoint
+
+if TYPE_CHECKING:
+    from sightline.tasks.spec import TaskSpec
+
+
+def load_run(folder: Path, recipe: Any, spec: TaskSpec, device: str) -> Describer:
+    where = pick_device(device, "device")
+    model = spec.model(folder, recipe)
+    checkpoint.load_weights(model, folder)
+    model = model.to(where).eval()
+    reader = spec.reader(folder, recipe, spec.about(model))
+    return describer_of(spec, recipe, reader, spec.codec(folder, recipe), model)
+
+
+def describer_of(
+    spec: TaskSpec, recipe: Any, reader: Reader, codec: Codec, model: EncoderDecoder
+) -> Describer:
+    """A model in training, or a loaded one, as a Describer."""
+    return Describer(
+        task=spec.name,
+        recipe=recipe,
+        reader=reader,
+        codec=codec,
+        stepper=TorchStepper(model, codec.begin, codec.end),
+        encoder=None if model.encoder is None else TorchEncoder(model),
+        defaults=spec.defaults,
+    )
