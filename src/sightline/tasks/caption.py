@@ -264,23 +264,23 @@ class CachedPictures:
     def __init__(
         self, recipe: CaptionRecipe, pictures: Mapping[str, Path], mirrored: Mapping[str, Path]
     ) -> None:
-        from sightline.data.features import extract_features
+        from sightline.data.features import FeatureKey, extract_features
 
         encoder = build_picture_encoder(recipe)
         self.layout = Layout.grid(*encoder.grid())
         if recipe.encoder.learning == "upper":
             encoder = encoder.below()
         self.caches = [extract_features(pictures, encoder, recipe.features)]
-        self.key = self.caches[0].key
+        self.key = FeatureKey.of(encoder)
         if recipe.encoder.mirror:
             encoder.spec = replace(encoder.spec, mirror=True)
             self.caches.append(extract_features(mirrored, encoder, recipe.features))
 
     def read(self, ids: Sequence[str], mirrored: NDArray[np.bool_] | None = None) -> NDArray[Any]:
-        vectors = self.caches[0].read(ids, np.float16)  # (B, M, D)
+        vectors: NDArray[Any] = self.caches[0].read(ids).values  # (B, M, D)
         if mirrored is not None and mirrored.any():
             chosen = [name for name, seen in zip(ids, mirrored, strict=True) if seen]
-            vectors[mirrored] = self.caches[1].read(chosen, np.float16)
+            vectors[mirrored] = self.caches[1].read(chosen).values
         return vectors
 
 
