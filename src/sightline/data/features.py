@@ -25,7 +25,7 @@ from sightline.data.loading import ahead
 from sightline.data.manifest import read_manifest
 from sightline.data.progress import counted
 from sightline.errors import DataError
-from sightline.media.image import ImageSpec, preprocess, read_image
+from sightline.media.image import ImageSpec, read_picture
 
 if TYPE_CHECKING:
     from sightline.nn.encoders.image import ImageEncoder
@@ -228,16 +228,19 @@ def extract_features(
     Where the input of the encoder's upper part (`ImageEncoder.above`) is cached under `root`, only
     that part is computed, in a fraction of the time.
     """
-    key, spec = FeatureKey.of(encoder), encoder.spec
+    key = FeatureKey.of(encoder)
     folder = Path(root) / key.folder_name()
     below = _cache_below(encoder, folder)
     names = {path: name for name, path in pictures.items()}
 
     def prepare(path: Path) -> NDArray[Any]:
         if below is not None and below.stamps.get(names[path]) == _stamp(path):
-            lower: NDArray[np.float16] = below.read([names[path]]).values[0]
-            return lower  # (M', D')
-        return preprocess(read_image(path), spec)  # (3, S, S)
+            stream = below.read([names[path]])  # (1, M', D')
+        else:
+            stream = read_picture(path, key.spec, (key.rows, key.columns))[
+                "pictures"
+            ]  # (1, 3, S, S)
+        return np.asarray(stream.values[0])
 
     return extract(
         pictures,

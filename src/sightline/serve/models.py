@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.errors import DataError, PictureKindError, PictureSizeError, UserError
-from sightline.media.focus import Box, focus_bias
+from sightline.media.focus import Region, focus_bias
 from sightline.media.image import read_image
 from sightline.search import Snapshot
 from sightline.serve.batching import Update
@@ -35,7 +35,7 @@ class CaptionItem:
     """A picture that has been read, and where to look in it."""
 
     picture: Any  # ReadPicture
-    focus: Box | None
+    focus: Region | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class ServedCaptioner:
         """Refuse what the search would refuse, before any work."""
         self.model.prefix_tokens(settings.prefix)
 
-    def read(self, picture: bytes, focus: Box | None, max_pixels: int) -> CaptionItem:
+    def read(self, picture: bytes, focus: Region | None, max_pixels: int) -> CaptionItem:
         """Decode a picture and let its pixels go; for reader threads."""
         try:
             pixels = read_image(picture, name="the picture", max_pixels=max_pixels)

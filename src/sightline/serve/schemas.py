@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from sightline.errors import UserError
-from sightline.media.focus import Box, check_focus, parse_focus
+from sightline.media.focus import Region, check_focus, parse_focus
 
 MAX_BEAM = 20
 Beam = Annotated[int, Field(ge=1, le=MAX_BEAM)]
@@ -65,7 +65,7 @@ class DescribeFields(_Search):
         return value
 
     @property
-    def box(self) -> Box | None:
+    def box(self) -> Region | None:
         return None if self.focus is None else check_focus(self.focus)
 
 

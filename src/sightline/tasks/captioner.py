@@ -17,7 +17,7 @@ from sightline.data.manifest import Example, normalise_caption
 from sightline.data.progress import counted
 from sightline.data.vocabulary import UNKNOWN, Vocabulary
 from sightline.errors import UserError
-from sightline.media.focus import Box, focus_bias
+from sightline.media.focus import Region, focus_bias
 from sightline.media.image import ImageSource, ImageSpec, preprocess, read_image, visible_box
 from sightline.runtime.onnx import side_by_side, workers
 from sightline.runtime.partial import Partial, partial_result
@@ -87,7 +87,7 @@ class Captioner:
         beam: int | None = None,
         n_best: int = 1,
         prefix: str = "",
-        focus: Box | None = None,
+        focus: Region | None = None,
     ) -> Any:
         """A Description of each picture (a file, bytes or pixels); of one, if one was given.
 
@@ -101,7 +101,7 @@ class Captioner:
         return found if many else found[0]
 
     def _several(
-        self, sources: Sequence[Any], focus: Box | None = None, **options: Any
+        self, sources: Sequence[Any], focus: Region | None = None, **options: Any
     ) -> Iterator[list[Description]]:
         """The descriptions of pictures, some at a time."""
 
@@ -123,7 +123,7 @@ class Captioner:
         beam: int | None = None,
         n_best: int = 1,
         prefix: str = "",
-        focus: Box | None = None,
+        focus: Region | None = None,
     ) -> Iterator[Partial | Description]:
         """What `describe` gives of one picture, after a Partial for each step of the search."""
         read = [self.read(picture)]
@@ -151,7 +151,7 @@ class Captioner:
         beam: int | None = None,
         n_best: int = 1,
         prefix: str = "",
-        focus: Sequence[Box | None] = (),  # none, or one for each picture
+        focus: Sequence[Region | None] = (),  # none, or one for each picture
         keep_tree: bool = False,
     ) -> Iterator[Snapshot]:
         """Describe pictures together, step by step."""
