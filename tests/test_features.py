@@ -2,10 +2,13 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +18,20 @@ from PIL import Image
 torch = pytest.importorskip("torch", reason="the train extra is not installed")
 from typer.testing import CliRunner  # noqa: E402
 
+from sightline.data import features as generic  # noqa: E402
 from sightline.data.features import (  # noqa: E402
     FeatureCache,
     FeatureKey,
     extract_features,
+    folder_name,
     pictures_in,
 )
 from sightline.data.manifest import Example, write_manifest  # noqa: E402
 from sightline.errors import DataError  # noqa: E402
-from sightline.media.image import preprocess, read_image  # noqa: E402
+from sightline.media.image import ImageSpec, preprocess, read_image  # noqa: E402
 from sightline.nn.encoders.image import ImageEncoder, build_encoder  # noqa: E402
+
+ROW = 4 * 1280 * 2  # bytes of a picture of 64 x 64 pixels
 
 
 def make_pictures(folder: Path, count: int, size: int = 40) -> dict[str, Path]:
@@ -60,18 +67,19 @@ def test_cached_vectors_are_what_the_encoder_computes(
 ) -> None:
     cache = extract(pictures, encoder, tmp_path)
     assert len(cache) == 11
-    assert cache.layout.shape == (2, 2)
     wanted = ["007.png", "000.png", "007.png"]
-    got = cache.read(wanted)
+    stream = cache.read(wanted)
+    got = stream.values
     assert got.shape == (3, 4, 1280)
-    assert got.dtype == np.float32
+    assert got.dtype == np.float16
+    assert stream.mask.shape == (3, 4)
+    assert stream.mask.all()
     for vectors, name in zip(got, wanted, strict=True):
         want = direct(encoder, pictures[name])
         assert want.std() > 0.01
         np.testing.assert_allclose(vectors, want, atol=2e-3 * np.abs(want).max())
-    assert cache.read(wanted, np.float16).dtype == np.float16
     reopened = FeatureCache(cache.folder)
-    np.testing.assert_array_equal(reopened.read(wanted), got)
+    np.testing.assert_array_equal(reopened.read(wanted).values, got)
 
 
 def test_vectors_are_computed_from_those_below_where_these_are_cached(
@@ -84,10 +92,12 @@ def test_vectors_are_computed_from_those_below_where_these_are_cached(
     Image.new("RGB", (70, 50), "red").save(pictures[first])  # no longer what was cached below
     found = extract(pictures, encoder, tmp_path / "shared")
     others = [name for name in pictures if name != first]
-    want = from_pixels.read(others)
-    np.testing.assert_allclose(found.read(others), want, atol=4e-3 * np.abs(want).max())
+    want = from_pixels.read(others).values
+    np.testing.assert_allclose(found.read(others).values, want, atol=4e-3 * np.abs(want).max())
     changed = direct(encoder, pictures[first])
-    np.testing.assert_allclose(found.read([first])[0], changed, atol=2e-3 * np.abs(changed).max())
+    np.testing.assert_allclose(
+        found.read([first]).values[0], changed, atol=2e-3 * np.abs(changed).max()
+    )
 
 
 def test_what_lies_below_is_really_read(
@@ -96,9 +106,9 @@ def test_what_lies_below_is_really_read(
     below = extract(pictures, encoder.below(), tmp_path)
     stored = below.folder / "features.f16"
     stored.write_bytes(bytes(stored.stat().st_size))  # all zeros
-    found = extract(pictures, encoder, tmp_path).read(list(pictures))
+    found = extract(pictures, encoder, tmp_path).read(list(pictures)).values
     side = encoder.below().grid()
-    zeros = torch.zeros(1, side[0] * side[1], below.key.dimension)
+    zeros = torch.zeros(1, side[0] * side[1], below.key["dimension"])
     with torch.inference_mode():
         want = encoder.above(zeros)[0].numpy()
     np.testing.assert_allclose(found, np.stack([want] * 11), atol=2e-3 * np.abs(want).max())
@@ -119,11 +129,11 @@ def test_new_and_changed_pictures_are_added(
 ) -> None:
     first = {name: pictures[name] for name in list(pictures)[:5]}
     extract(first, encoder, tmp_path)
-    old = extract(pictures, encoder, tmp_path).read(["002.png"])
+    old = extract(pictures, encoder, tmp_path).read(["002.png"]).values
     Image.new("RGB", (30, 30), "orange").save(pictures["002.png"])
     cache = extract(pictures, encoder, tmp_path)
     assert len(cache) == 11
-    new = cache.read(["002.png"])
+    new = cache.read(["002.png"]).values
     assert not np.allclose(new, old)
     want = direct(encoder, pictures["002.png"])
     np.testing.assert_allclose(new[0], want, atol=2e-3 * np.abs(want).max())
@@ -140,9 +150,51 @@ def test_encoder_weights_and_preprocessing_have_caches_of_their_own(encoder: Ima
     ]
     names = {FeatureKey.of(other).folder_name() for other in others}
     assert len(names) == len(others)
-    key = FeatureKey.of(encoder)
-    assert FeatureKey.from_json(json.loads(json.dumps(key.to_json()))) == key
-    assert key.folder_name().startswith("efficientnet_lite0-s32-64squeeze-")
+    assert FeatureKey.of(encoder).folder_name().startswith("efficientnet_lite0-s32-64squeeze-")
+
+
+def test_caches_made_by_earlier_versions_are_found_again() -> None:
+    spec = ImageSpec(260, "squeeze", 1.0, (127.0,) * 3, (128.0,) * 3, "bicubic")
+    key = FeatureKey("efficientnet_lite2", 32, "0" * 64, spec, 9, 9, 1280)
+    assert key.folder_name() == "efficientnet_lite2-s32-260squeeze-dec3e372dc"
+    mirrored = replace(key, spec=replace(spec, mirror=True))
+    assert mirrored.folder_name() == "efficientnet_lite2-s32-260squeeze-cd2d1fdb58"
+
+
+def as_version_1(folder: Path, key: FeatureKey) -> None:
+    """What the first version of the cache wrote: the key beside the version, and no lengths."""
+    (folder / "cache.json").write_text(json.dumps({"version": 1} | key.to_json(), indent=1))
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row[:2]) + "\n" for row in rows))
+
+
+def test_version_1_is_read_as_it_is_and_upgraded_when_pictures_are_added(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
+) -> None:
+    some = dict(list(pictures.items())[:5])
+    cache = extract(some, encoder, tmp_path)
+    want = cache.read(list(some)).values
+    as_version_1(cache.folder, FeatureKey.of(encoder))
+    old = extract(some, encoder, tmp_path)
+    assert old.key == cache.key
+    np.testing.assert_array_equal(old.read(list(some)).values, want)
+    assert json.loads((cache.folder / "cache.json").read_text())["version"] == 1  # left alone
+    more = extract(pictures, encoder, tmp_path)
+    assert json.loads((cache.folder / "cache.json").read_text())["version"] == 2
+    assert len(more) == len((cache.folder / "rows.jsonl").read_text().splitlines()) == 11
+    np.testing.assert_array_equal(more.read(list(some)).values, want)  # not computed again
+
+
+def test_a_kill_while_version_1_is_upgraded_loses_nothing(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
+) -> None:
+    cache = extract(pictures, encoder, tmp_path)
+    rows = (cache.folder / "rows.jsonl").read_bytes()
+    as_version_1(cache.folder, FeatureKey.of(encoder))
+    (cache.folder / "rows.jsonl").write_bytes(rows)  # lengths are there, cache.json is the old one
+    reopened = FeatureCache(cache.folder)
+    names = list(pictures)
+    np.testing.assert_array_equal(reopened.read(names).values, cache.read(names).values)
 
 
 SCRIPT = """
@@ -173,30 +225,30 @@ def test_a_killed_run_is_continued(tmp_path: Path, encoder: ImageEncoder) -> Non
     cache = extract(pictures, encoder, tmp_path)
     lines = rows.read_text().splitlines()
     assert len(lines) == len(cache) == 120  # nothing was lost, nothing computed twice
-    got = cache.read(list(pictures))
-    fresh = extract(pictures, encoder, tmp_path / "fresh").read(list(pictures))
+    got = cache.read(list(pictures)).values
+    fresh = extract(pictures, encoder, tmp_path / "fresh").read(list(pictures)).values
     np.testing.assert_allclose(got, fresh, atol=2e-3 * np.abs(fresh).max())
 
 
 @pytest.mark.parametrize("damage", ["torn line", "lost data", "data without line"])
-def test_every_way_of_being_cut_short_is_mended(
+def test_every_way_of_being_cut_short_is_repaired(
     pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path, damage: str
 ) -> None:
     cache = extract(pictures, encoder, tmp_path)
-    whole = cache.read(list(pictures))
+    whole = cache.read(list(pictures)).values
     features, rows = cache.folder / "features.f16", cache.folder / "rows.jsonl"
     if damage == "torn line":
         rows.write_bytes(rows.read_bytes()[:-7])
     elif damage == "lost data":
-        os.truncate(features, features.stat().st_size - 2 * cache.key.row_bytes - 100)
+        os.truncate(features, features.stat().st_size - 2 * ROW - 100)
         with pytest.raises(DataError, match="cut short"):
             FeatureCache(cache.folder)
     else:
         with open(features, "ab") as file:
             file.write(b"x" * 1234)
-    mended = extract(pictures, encoder, tmp_path).read(list(pictures))
-    np.testing.assert_allclose(mended, whole, atol=2e-3 * np.abs(whole).max())
-    assert features.stat().st_size == 11 * cache.key.row_bytes
+    repaired = extract(pictures, encoder, tmp_path).read(list(pictures)).values
+    np.testing.assert_allclose(repaired, whole, atol=2e-3 * np.abs(whole).max())
+    assert features.stat().st_size == 11 * ROW
 
 
 def test_bad_pictures_are_named_together_after_the_good_ones_are_done(
@@ -207,14 +259,14 @@ def test_bad_pictures_are_named_together_after_the_good_ones_are_done(
     with pytest.raises(DataError) as caught:
         extract(pictures, encoder, tmp_path)
     message = str(caught.value)
-    assert message.startswith("2 of 11 pictures cannot be used")
+    assert message.startswith("2 of 11 files cannot be used")
     assert str(pictures["003.png"]) in message
     assert f"{pictures['008.png']}: not a picture that Sightline reads: it is a text" in message
     cache = FeatureCache(tmp_path / FeatureKey.of(encoder).folder_name())
     assert len(cache) == 9
     skipped = extract(pictures, encoder, tmp_path, skip_bad=True)
     assert "003.png" not in skipped
-    with pytest.raises(DataError, match=r"no features for 1 pictures, such as '003\.png'"):
+    with pytest.raises(DataError, match=r"no features for 1 ids, such as '003\.png'"):
         skipped.read(["001.png", "003.png"])
 
 
@@ -296,6 +348,120 @@ def test_the_command_extracts_and_says_where(tmp_path: Path) -> None:
     assert "2 pictures, 2 x 2 x 1280" in result.output
     [folder] = (tmp_path / "c").iterdir()
     assert len(FeatureCache(folder)) == 2
+
+
+# ---------------------------------------------------------------- any encoder, any length
+
+KEY = {"encoder": "bytes", "scales": (1, 2, 3)}
+
+
+def texts(folder: Path, lengths: list[int]) -> dict[str, Path]:
+    folder.mkdir()
+    for number, length in enumerate(lengths):
+        (folder / f"{number}").write_bytes(bytes(range(number, number + length)))
+    return {f"item {number}": folder / f"{number}" for number in range(len(lengths))}
+
+
+def prepare(path: Path) -> np.ndarray:
+    return np.frombuffer(path.read_bytes(), np.uint8)  # (L,)
+
+
+def encode(prepared: Sequence[np.ndarray]) -> list[np.ndarray]:
+    return [array[:, None] * np.array(KEY["scales"], np.float32) for array in prepared]  # (L, 3)
+
+
+def test_items_of_any_length_are_stored_and_padded(tmp_path: Path) -> None:
+    lengths = [5, 1, 9, 3, 3, 7]
+    items = texts(tmp_path / "t", lengths)
+    folder = tmp_path / folder_name("bytes", KEY)
+    generic.extract(items, folder, KEY, 3, prepare, encode, batch_size=4, progress=False)
+    cache = FeatureCache(folder)
+    assert (folder / "features.f16").stat().st_size == sum(lengths) * 3 * 2
+    wanted = ["item 2", "item 0", "item 1", "item 2"]
+    stream = cache.read(wanted)
+    assert stream.values.shape == (4, 9, 3)
+    assert stream.mask.sum(axis=1).tolist() == [9, 5, 1, 9]
+    for values, mask, name in zip(stream.values, stream.mask, wanted, strict=True):
+        np.testing.assert_array_equal(values[mask], encode([prepare(items[name])])[0])
+        assert not values[~mask].any()
+    assert cache.read(["item 3", "item 4"]).values.shape == (2, 3, 3)
+
+
+@pytest.mark.parametrize("lost", [1, 6, 7 * 6, 7 * 6 + 1, 16 * 6])
+def test_ragged_caches_are_cut_back_to_whole_items(tmp_path: Path, lost: int) -> None:
+    items = texts(tmp_path / "t", [5, 1, 9, 3, 3, 7])
+    computed: list[int] = []
+
+    def counting(prepared: Sequence[np.ndarray]) -> list[np.ndarray]:
+        computed.extend(map(len, prepared))
+        return encode(prepared)
+
+    def run() -> np.ndarray:
+        options = {"batch_size": 4, "progress": False}
+        return (
+            generic.extract(items, tmp_path / "c", KEY, 3, prepare, counting, **options)
+            .read(list(items))
+            .values
+        )
+
+    want = run()
+    features = tmp_path / "c" / "features.f16"
+    os.truncate(features, features.stat().st_size - lost)
+    computed.clear()
+    np.testing.assert_array_equal(run(), want)
+    again = {1: [7], 6: [7], 42: [7], 43: [3, 7], 96: [9, 3, 3, 7]}
+    assert computed == again[lost]
+
+
+def test_another_key_or_dimension_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    items = texts(tmp_path / "t", [2])
+    generic.extract(items, tmp_path / "c", KEY, 3, prepare, encode, progress=False)
+    for key, dimension in ((KEY | {"encoder": "other"}, 3), (KEY, 4)):
+        with pytest.raises(DataError, match="another encoder"):
+            generic.extract(items, tmp_path / "c", key, dimension, prepare, encode, progress=False)
+
+
+def test_items_without_vectors_are_bad_files(tmp_path: Path) -> None:
+    items = texts(tmp_path / "t", [2, 0, 3])
+    with pytest.raises(DataError, match=r"1 of 3 files cannot be used.*\n.*t/1: nothing to encode"):
+        generic.extract(items, tmp_path / "c", KEY, 3, prepare, encode, progress=False)
+    assert FeatureCache(tmp_path / "c").ids == ("item 0", "item 2")
+
+
+def test_vectors_of_another_size_than_declared_are_an_error(tmp_path: Path) -> None:
+    items = texts(tmp_path / "t", [2])
+    with pytest.raises(DataError, match=r"gave \(2, 3\), expected \(L, 4\)"):
+        generic.extract(items, tmp_path / "c", KEY, 4, prepare, encode, progress=False)
+
+
+def test_no_more_than_two_batches_are_prepared_ahead(tmp_path: Path) -> None:
+    items = texts(tmp_path / "t", [2] * 40)
+    counts = {"prepared": 0, "encoded": 0, "most": 0}
+
+    def counting(path: Path) -> np.ndarray:
+        counts["prepared"] += 1
+        counts["most"] = max(counts["most"], counts["prepared"] - counts["encoded"])
+        return prepare(path)
+
+    def slow(prepared: Sequence[np.ndarray]) -> list[np.ndarray]:
+        time.sleep(0.01)
+        counts["encoded"] += len(prepared)
+        return encode(prepared)
+
+    generic.extract(items, tmp_path / "c", KEY, 3, counting, slow, batch_size=4, progress=False)
+    assert counts["encoded"] == 40
+    assert 4 < counts["most"] <= 4 + 2 * 4  # the batch in use, and two
+
+
+def test_a_disk_that_is_too_small_is_noticed_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = texts(tmp_path / "t", [2] * 40)
+    free = shutil.disk_usage(tmp_path)._replace(free=400)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    with pytest.raises(DataError, match="features need 480 bytes, and 400 are free"):
+        generic.extract(items, tmp_path / "c", KEY, 3, prepare, encode, progress=False)
+    assert (tmp_path / "c" / "features.f16").stat().st_size == 0
 
 
 @pytest.mark.slow

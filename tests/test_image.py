@@ -15,7 +15,8 @@ import pytest
 from PIL import Image
 
 from sightline.errors import DataError
-from sightline.media.image import ImageSpec, preprocess, read_image, visible_box
+from sightline.media.image import ImageSpec, preprocess, read_image, read_picture, visible_box
+from sightline.types import Inputs
 
 LITE = ImageSpec(260, "squeeze", 1.0, (127.0,) * 3, (128.0,) * 3, "bicubic")
 TORCHVISION = ImageSpec(224, "crop", 1 / 255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -318,6 +319,41 @@ def test_squeeze_shows_the_whole_picture_and_crop_its_centre() -> None:
     assert visible_box(100, 200, LITE) == (0, 0, 200, 100)
     # short side 256 after scaling by 2.56, of which 224 stay: 87.5 pixels of the original
     assert visible_box(100, 200, TORCHVISION) == (56.25, 6.25, 143.75, 93.75)
+
+
+@pytest.mark.parametrize("spec", [LITE, TORCHVISION])
+def test_inputs_of_a_picture_hold_its_pixels_and_the_part_seen(
+    spec: ImageSpec, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.png"
+    path.write_bytes(encoded(Image.fromarray(photo(100, 200)), "PNG"))
+    inputs = read_picture(path, spec, (7, 9))
+    assert len(inputs) == 1
+    stream = inputs["pictures"]
+    assert stream.mask is None
+    np.testing.assert_array_equal(stream.values, preprocess(photo(100, 200), spec)[None])
+    assert stream.values.dtype == np.float32
+    [layout] = inputs.layouts
+    assert (layout.kind, layout.shape, layout.size) == ("grid", (7, 9), (200, 100))
+    seen = (0, 0, 1, 1) if spec is LITE else (0.28125, 0.0625, 0.71875, 0.9375)
+    assert layout.box == seen
+    for other in (path.read_bytes(), photo(100, 200)):
+        np.testing.assert_array_equal(
+            read_picture(other, spec, (7, 9))["pictures"].values, stream.values
+        )
+
+
+def test_pictures_of_different_sizes_make_one_batch() -> None:
+    examples = [read_picture(photo(40, 30 + n), LITE, (9, 9)) for n in range(3)]
+    batch = Inputs.batch(examples)
+    assert batch["pictures"].values.shape == (3, 3, 260, 260)
+    assert [layout.size for layout in batch.layouts] == [(30, 40), (31, 40), (32, 40)]
+
+
+def test_reading_inputs_checks_the_size_and_names_the_source() -> None:
+    data = encoded(Image.fromarray(photo(100, 100)), "PNG")
+    with pytest.raises(DataError, match=r"^the picture: too large: .* the limit is 9,999"):
+        read_picture(data, LITE, (9, 9), name="the picture", max_pixels=9_999)
 
 
 def test_crop_equals_resizing_then_cropping() -> None:

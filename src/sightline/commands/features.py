@@ -43,5 +43,5 @@ def features(
     key = stored.key
     typer.echo(
         f"{stored.folder}: {len(pictures) - len(absent):,} pictures, "
-        f"{key.rows} x {key.columns} x {key.dimension}"
+        f"{key['rows']} x {key['columns']} x {key['dimension']}"
     )

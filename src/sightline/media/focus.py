@@ -1,4 +1,4 @@
-"""Point and tell: a box on a picture as a bias on the attention, so that it looks there."""
+"""Point and tell: a region of a picture as a bias on the attention, so that it looks there."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.errors import UserError
+from sightline.types import Box
 
-Box = tuple[float, float, float, float]  # x, y, width, height as fractions of the picture
+# What the user points at, as it is written: x, y, width, height as fractions of the picture. A
+# `Box` (types.py) is left, top, right, bottom as fractions.
+Region = tuple[float, float, float, float]
 
-LOWERED = 8.0  # what scores outside lose: e^-8 of the weight they had beside those inside
+LOWERED = 8.0  # subtracted from scores outside: their weights relative to those inside fall to e^-8
 
 
-def check_focus(values: Sequence[float]) -> Box:
-    """Four numbers as a box; an error says what a box is."""
+def check_focus(values: Sequence[float]) -> Region:
+    """Four numbers as a region; a UserError says what they should be."""
     if len(values) != 4 or not all(math.isfinite(v) and 0 <= v <= 1 for v in values):
         raise UserError(
             f"focus {_shown(values)} is no box; give x,y,w,h as fractions of the picture, 0 to 1"
@@ -27,7 +30,7 @@ def check_focus(values: Sequence[float]) -> Box:
     return x, y, w, h
 
 
-def parse_focus(text: str) -> Box:
+def parse_focus(text: str) -> Region:
     """`x,y,w,h` as written on the command line or in a form."""
     try:
         return check_focus([float(part) for part in text.split(",")])
@@ -38,13 +41,13 @@ def parse_focus(text: str) -> Box:
 
 
 def focus_bias(
-    focus: Box,
-    visible: tuple[float, float, float, float],  # left, top, right, bottom, as fractions
-    grid: tuple[int, int],
+    focus: Region,
+    visible: Box,  # the part of the picture that the encoder saw
+    grid: tuple[int, int],  # rows, columns
 ) -> NDArray[np.float32]:
-    """(M,): 0 for the cells that the box covers best, −LOWERED for those that it does not touch.
+    """(M,): 0 for the cells that the region covers best, −LOWERED for those it does not touch.
 
-    Cells covered in part come in between in proportion, so that a box smaller than a cell steers
+    Cells covered in part lie in between, in proportion, so that a region smaller than a cell steers
     as much as a large one.
     """
     x, y, w, h = check_focus(focus)
@@ -57,7 +60,8 @@ def focus_bias(
             f"focus {_shown(focus)} lies outside the part of the picture that the model sees, "
             f"x from {left:.2f} to {right:.2f} and y from {top:.2f} to {bottom:.2f}"
         )
-    return (LOWERED * (covered / covered.max() - 1)).ravel().astype(np.float32)
+    bias: NDArray[np.float32] = (LOWERED * (covered / covered.max() - 1)).astype(np.float32)
+    return bias.ravel()
 
 
 def _covered(
@@ -66,7 +70,7 @@ def _covered(
     """The share of each of `cells` equal stretches of [first, last] that [start, stop] covers."""
     edges = np.linspace(first, last, cells + 1)
     overlap = np.minimum(edges[1:], stop) - np.maximum(edges[:-1], start)
-    return np.clip(overlap, 0, None) / (edges[1] - edges[0])
+    return np.asarray(np.clip(overlap, 0, None) / (edges[1] - edges[0]), np.float64)
 
 
 def _shown(values: Sequence[float]) -> str:

@@ -1,7 +1,8 @@
 """A picture file to an RGB array, and that array to a network's input; for training and serving.
 
 `read_image` turns any picture file into (H, W, 3) bytes or says why it cannot; `preprocess` turns
-those into the float array that an encoder was trained on, as its `ImageSpec` states.
+those into the float array that an encoder was trained on, as its `ImageSpec` states; `read_picture`
+does both and gives the Inputs of one example.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from sightline.errors import DataError, PictureKindError, PictureSizeError
+from sightline.types import Inputs, Layout, Stream
 
 ImageSource = str | os.PathLike[str] | bytes | BinaryIO
 
@@ -155,8 +157,8 @@ def _opened(source: ImageSource, name: str) -> Iterator[BinaryIO]:
 
 
 def _decode(file: BinaryIO, decoder: str, name: str, max_pixels: int) -> NDArray[np.uint8]:
-    # Pillow's decoders meet damaged files with every kind of exception (struct.error, IndexError,
-    # SyntaxError, zlib.error, …), so all of them are taken here, where the file is the cause.
+    # For damaged files Pillow's decoders raise exceptions of every kind (struct.error, IndexError,
+    # SyntaxError, zlib.error, …), so all are caught here, where the file is the cause.
     try:
         with Image.open(file, formats=[decoder]) as image:
             _check_pixels(image.size, name, max_pixels)
@@ -168,7 +170,7 @@ def _decode(file: BinaryIO, decoder: str, name: str, max_pixels: int) -> NDArray
         raise PictureSizeError(
             f"{name}: too large: more than twice Pillow's limit of pixels; scale it down first"
         ) from None
-    except Image.UnidentifiedImageError:
+    except UnidentifiedImageError:
         raise DataError(f"{name}: damaged: begins like {decoder} but its header is bad") from None
     except MemoryError:
         raise DataError(f"{name}: not enough memory to decode it") from None
@@ -274,7 +276,7 @@ class ImageSpec:
     """How a picture becomes a network's input: (x · scale − mean) / std over a square of it.
 
     mode "crop":    the short side to 256/224 · size, then the centre square (the paper's way)
-    mode "squeeze": the whole picture to the square, its proportions given up
+    mode "squeeze": the whole picture to the square, whatever its proportions
     """
 
     size: int
@@ -283,7 +285,7 @@ class ImageSpec:
     mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
     std: tuple[float, float, float] = (1.0, 1.0, 1.0)
     resample: Literal["bilinear", "bicubic"] = "bilinear"  # both with Pillow's anti-aliasing
-    mirror: bool = False  # left and right exchanged, for training
+    mirror: bool = False  # flipped left to right, for training
 
     def __post_init__(self) -> None:
         if not (isinstance(self.size, int) and self.size > 0):
@@ -335,3 +337,27 @@ def preprocess(image: NDArray[np.uint8], spec: ImageSpec) -> NDArray[np.float32]
     pixels = planes * factor
     pixels -= shift
     return np.ascontiguousarray(pixels[..., ::-1]) if spec.mirror else pixels
+
+
+def read_picture(
+    source: ImageSource | NDArray[np.uint8],
+    spec: ImageSpec,
+    grid: tuple[int, int],
+    *,
+    name: str | None = None,
+    max_pixels: int = MAX_PIXELS,
+) -> Inputs:
+    """A file, bytes or pixels (H, W, 3) as the Inputs of one example: stream "pictures".
+
+    The layout is the encoder's grid (rows, columns) over the part of the picture that it sees.
+    """
+    if isinstance(source, np.ndarray):
+        image = source
+    else:
+        image = read_image(source, name=name, max_pixels=max_pixels)
+    pixels = preprocess(image, spec)  # (3, S, S)
+    height, width = image.shape[:2]
+    left, top, right, bottom = visible_box(height, width, spec)
+    box = (left / width, top / height, right / width, bottom / height)
+    layout = Layout.grid(*grid, box=box, size=(width, height))
+    return Inputs(1, {"pictures": Stream(pixels[None])}, (layout,))
