@@ -227,7 +227,7 @@ class Reader:
         possible = [arm for arm in arms if _fits(arm, node)]
         if len(possible) == 1 or len(arms) == 1:  # its own error says more, and where
             raise errors[(possible or arms)[0]]
-        raise self.fail(node, key, f"expected {type_words(arms)}, got {_shown(node)}")
+        raise self.fail(node, key, f"expected {type_words(*arms)}, got {_shown(node)}")
 
 
 def _is_union(hint: Any) -> bool:
@@ -265,22 +265,26 @@ def _base(hint: Any) -> Any:
     return _base(typing.get_args(hint)[0]) if origin is Annotated else origin or hint
 
 
-def type_words(hint: Any) -> str:
-    """A type in words, for errors and for the reference of recipe keys; a tuple is a union."""
+def type_words(*hints: Any) -> str:
+    """Types in words, for errors and for the reference of recipe keys."""
+    words = [words for hint in hints for words in _alternatives(hint)]
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _alternatives(hint: Any) -> list[str]:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if isinstance(hint, tuple) or _is_union(hint):
-        words = [type_words(arm) for arm in (hint if isinstance(hint, tuple) else arguments)]
-        return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-    if dataclasses.is_dataclass(hint):
-        return f"keys ({', '.join(item.name for item in dataclasses.fields(hint))})"
-    if origin is Annotated:
-        return f"{type_words(arguments[0])} ({arguments[1].wanted})"
+    if _is_union(hint):
+        return [words for arm in arguments for words in _alternatives(arm)]
     if origin is Literal:
-        return " or ".join(f"`{choice}`" for choice in arguments)
+        return [f"`{choice}`" for choice in arguments]
+    if dataclasses.is_dataclass(hint):
+        return [f"keys ({', '.join(item.name for item in dataclasses.fields(hint))})"]
+    if origin is Annotated:
+        return [f"{type_words(arguments[0])} ({arguments[1].wanted})"]
     if origin is tuple:
         count = "" if arguments[-1] is Ellipsis else f" of {len(arguments)}"
-        return f"a list{count}, each {type_words(arguments[0])}"
-    return _WORDS[hint]
+        return [f"a list{count} (each {type_words(arguments[0])})"]
+    return [_WORDS[hint]]
 
 
 def _shown(node: yaml.Node) -> str:
