@@ -13,6 +13,7 @@ from sightline.commands import (
     align,
     average,
     curves,
+    demo,
     describe,
     evaluate,
     export,
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 
 COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo.demo,
     "describe": describe.describe,
     "translate": translate.translate,
     "align": align.align,

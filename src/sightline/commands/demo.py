@@ -1,4 +1,4 @@
-"""`make demo`: what ships, shown.
+"""`sightline demo`: what ships, shown.
 
 The captioner describes the sample photos and shows where it looked for each word. A character
 language model writes in the manner of the plays that it read; a picture shows how surprised it was
@@ -29,7 +29,8 @@ VERSE = (
 )
 
 
-def main() -> None:
+def demo() -> None:
+    """Describe the sample photos and write a few verses; the figures go to demo/."""
     describe_photos(CAPTIONER)
     write_verses()
     typer.echo("\nNext: `sightline --help`, README.md, docs/")
@@ -105,7 +106,3 @@ def write_verses() -> None:
     typer.echo("\nPictures, each character shaded by how much it surprised the model:")
     typer.echo(f"  {OUT / 'written.png'}  what it wrote")
     typer.echo(f"  {OUT / 'read.png'}     a sonnet that it had not read before")
-
-
-if __name__ == "__main__":
-    main()
