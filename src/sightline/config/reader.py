@@ -80,7 +80,7 @@ def compose(text: str, name: str) -> yaml.MappingNode:
 
 
 def _compose(text: str, name: str) -> yaml.Node | None:
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
     if root is not None and _written_out(root, {}) > MOST_VALUES:
         raise ConfigError(
             f"{name}: its aliases (`*name`) stand for more than {MOST_VALUES:,} values; "
