@@ -1,26 +1,38 @@
-# `make demo` and `make test` are all the set-up there is: each makes .venv if it is not there.
+# Every target sets up .venv first if it is missing.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+RECIPE_KEYS := docs/reference/recipe-keys.md
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-slow test-install lint docs-reference bench clean
 
-demo: $(INSTALLED) ## describe with the model that ships, write the figures, tell where they are
-	$(BIN)/python -m sightline.commands.demo
+demo: $(INSTALLED) ## run the shipped models on the sample photos and write figures to demo/
+	$(BIN)/sightline demo
 
-test: $(INSTALLED) lint ## lint, types and the whole quick test suite
+test: $(INSTALLED) lint ## lint, types and the quick tests
 	$(BIN)/pytest
+
+test-slow: $(INSTALLED) ## the tests that take minutes or need ../shared/data
+	$(BIN)/pytest -m slow
+
+test-install: $(INSTALLED) ## the built wheel in a fresh environment without PyTorch
+	$(BIN)/pytest -m slow tests/test_base_install.py
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
+
+docs-reference: $(INSTALLED) ## generate the reference of recipe keys from the dataclasses
+	$(BIN)/python -m sightline.config.reference > $(RECIPE_KEYS).new
+	mv $(RECIPE_KEYS).new $(RECIPE_KEYS)
 
 bench: $(INSTALLED) ## every benchmark, in one run on this machine
 	$(BIN)/python -m benchmarks
 
-# Installed again only when what is asked for changes, so both targets work offline afterwards.
+# Reinstalled only when the requirements change, so that the targets work offline afterwards.
 $(INSTALLED): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (once; a few minutes with an empty pip cache)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -1,4 +1,8 @@
-"""The base install in a fresh environment: no PyTorch, small, and it describes a picture."""
+"""The base install has no PyTorch, is small, and runs every shipped model.
+
+The slow tests build the wheel and install it with its base dependencies into a fresh environment;
+CI runs them (`make test-install`).
+"""
 
 import json
 import os
@@ -10,11 +14,16 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from sightline import __version__, zoo
+from sightline.config import top_level
+from sightline.samples import samples
 from small_models import pictures, save_captioner
 
 ROOT = Path(__file__).parents[1]
 MOST_MEGABYTES = 220  # without the models
-UNWANTED = {"torch", "torchvision", "onnx", "tokenizers", "matplotlib", "tensorboard", "scipy"}
+TRAIN_ONLY = ("torch", "onnx", "tokenizers", "matplotlib", "tensorboard")
+
+install = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def run(*command, **options):
@@ -23,9 +32,25 @@ def run(*command, **options):
     return done.stdout
 
 
+def test_only_nn_training_and_export_need_the_train_extra_to_be_imported(cli_environment):
+    source = ROOT / "src"
+    modules = [
+        ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+        for path in sorted((source / "sightline").rglob("*.py"))
+        if path.relative_to(source).parts[1] not in ("nn", "training", "export")
+    ]
+    assert len(modules) > 50
+    script = (
+        "import importlib, sys\n"
+        f"for name in {TRAIN_ONLY!r}: sys.modules[name] = None\n"
+        f"for name in {modules!r}: importlib.import_module(name)\n"
+    )
+    run(sys.executable, "-c", script, env=cli_environment)
+
+
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory):
-    """The scripts' folder of an environment with nothing but `pip install .`."""
+    """The scripts' folder of an environment with nothing but the wheel and what it needs."""
     folder = tmp_path_factory.mktemp("fresh")
     source = folder / "source"
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__"))
@@ -33,71 +58,70 @@ def fresh(tmp_path_factory):
         shutil.copy(ROOT / name, source)
     run(sys.executable, "-m", "venv", folder / "venv")
     scripts = folder / "venv" / "bin"
-    pip = [scripts / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    run(*pip, "-c", ROOT / "constraints.txt", source)
+    pip = [scripts / "python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    run(*pip, "wheel", "--no-deps", "--wheel-dir", folder, source)
+    (wheel,) = folder.glob(f"sightline-{__version__}-*.whl")
+    run(*pip, "install", "--constraint", ROOT / "constraints.txt", wheel)
     return scripts
 
 
-def clean_environment():
-    """Nothing of the developer's own reaches the fresh one."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+@pytest.fixture
+def sightline(fresh, tmp_path):
+    """`sightline(ARGS …)`: the command of the fresh environment, in an empty folder."""
+    # Nothing of the developer's environment reaches the fresh one
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+    def command(*arguments):
+        return run(fresh / "sightline", *arguments, cwd=tmp_path, env=clean)
+
+    return command
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_the_base_install_is_small_and_has_no_torch(fresh):
-    listed = json.loads(run(fresh / "python", "-m", "pip", "list", "--format", "json"))
-    installed = {package["name"].lower() for package in listed}
-    assert "sightline" in installed
-    assert "onnxruntime" in installed
-    assert not installed & UNWANTED
-    (packages,) = (fresh.parent / "lib").glob("python*/site-packages")
-    unasked = {"pip", "setuptools", "pkg_resources", "_distutils_hack"}  # the environment's own
-    size = sum(
-        path.stat().st_size
-        for path in packages.rglob("*")
-        if path.is_file() and path.relative_to(packages).parts[0] not in unasked
-    )
-    models = sum(
-        path.stat().st_size
-        for path in (packages / "sightline" / "zoo").glob("*/*")
-        if path.is_file()
-    )
-    print(f"{(size - models) / 1e6:.0f} MB, and {models / 1e6:.0f} MB of models")
-    assert (size - models) / 1e6 <= MOST_MEGABYTES
+class TestInstalled:
+    pytestmark = install
 
+    def test_it_is_small_and_has_no_torch(self, fresh):
+        listed = json.loads(run(fresh / "python", "-m", "pip", "list", "--format", "json"))
+        installed = {package["name"].lower() for package in listed}
+        assert {"sightline", "onnxruntime"} <= installed
+        assert not installed & {*TRAIN_ONLY, "torchvision", "scipy"}
+        (packages,) = (fresh.parent / "lib").glob("python*/site-packages")
+        own = {"pip", "setuptools", "pkg_resources", "_distutils_hack"}  # of any environment
+        size = sum(
+            path.stat().st_size
+            for path in packages.rglob("*")
+            if path.is_file() and path.relative_to(packages).parts[0] not in own
+        )
+        models = (packages / "sightline" / "zoo").glob("*/*")
+        models_size = sum(path.stat().st_size for path in models if path.is_file())
+        print(f"{(size - models_size) / 1e6:.0f} MB, and {models_size / 1e6:.0f} MB of models")
+        assert (size - models_size) / 1e6 <= MOST_MEGABYTES
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_the_base_install_describes_a_picture_from_an_export(fresh, tmp_path):
-    from sightline.export.write import export
+    def test_it_describes_a_picture_from_an_export(self, sightline, tmp_path):
+        from sightline import load
+        from sightline.export.write import export
 
-    export(save_captioner(tmp_path / "model"), tmp_path / "export")
-    (picture,) = pictures(1)
-    Image.fromarray(picture).save(tmp_path / "picture.png")
-    command = [fresh / "sightline", "describe", "picture.png", "--model", "export", "--json"]
-    told = json.loads(run(*command, cwd=tmp_path, env=clean_environment()))
-    import sightline
+        export(save_captioner(tmp_path / "model"), tmp_path / "export")
+        (picture,) = pictures(1)
+        Image.fromarray(picture).save(tmp_path / "picture.png")
+        printed = json.loads(sightline("describe", "picture.png", "--model", "export", "--json"))
+        assert printed["text"] == load(tmp_path / "model").describe(picture).text
+        assert printed["attention"]
 
-    assert told["text"] == sightline.load(tmp_path / "model").describe(picture).text
-    assert told["attention"]
+    @pytest.mark.parametrize("name", zoo.names())
+    def test_it_runs_every_shipped_model(self, sightline, tmp_path, name):
+        task = top_level(Path(zoo.__file__).parent / name / "config.yaml", "task")
+        photo = samples()[0].path
+        arguments = {
+            "caption": ["describe", photo, "--model", name, "--figure", "figure.png"],
+            "translate": ["translate", "A dog runs.", "--model", name],
+            "language_model": ["sample", name, "--length", "20"],
+        }[task]
+        assert sightline(*arguments).strip()
 
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_every_model_that_ships_runs_on_the_base_install(fresh, tmp_path):
-    from sightline import zoo
-
-    (picture,) = pictures(1)
-    Image.fromarray(picture).save(tmp_path / "picture.png")
-    script = (
-        "import sys, sightline\n"
-        "model = sightline.load(sys.argv[1])\n"
-        "task = model.recipe.task\n"
-        "if task == 'caption': print(model.describe('picture.png').text)\n"
-        "elif task == 'translate': print(model.translate('a dog').text)\n"
-        "else: print(model.sample('a', length=20)[0].text)\n"
-    )
-    for name in zoo.names():
-        command = [fresh / "python", "-c", script, name]
-        assert run(*command, cwd=tmp_path, env=clean_environment()).strip(), name
+    def test_it_scores(self, sightline, tmp_path):
+        (tmp_path / "written.txt").write_text("a dog runs\ntwo men sit\n")
+        (tmp_path / "references.txt").write_text("a dog runs\ntwo men sit down\n")
+        printed = json.loads(sightline("score", "written.txt", "references.txt", "--json"))
+        assert printed["corpus"]["cider"] > 6
+        assert printed["corpus"]["bleu_1"] > 0.8

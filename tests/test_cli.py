@@ -268,7 +268,7 @@ def test_a_typo_in_a_recipe_is_refused(
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["train", "nope"], "no recipe at nope; `sightline recipes` lists those there are"),
+        (["train", "nope"], "no recipe at nope; `sightline recipes` lists the shipped ones"),
         (["train", "."], "is a folder; give the recipe's YAML file"),
         (["train", "x" * 300], "cannot read xxx"),
         (["train", "tiny.yaml", "model.hiden=3"], "override model.hiden: unknown key; did you"),

@@ -6,6 +6,8 @@ import dataclasses
 import math
 import os
 import re
+import time
+import tracemalloc
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -15,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline import config
+from sightline.commands.recipes import SHIPPED
 from sightline.config import (
     AttentionConfig,
     BatchingConfig,
@@ -30,11 +33,12 @@ from sightline.config import (
     to_yaml,
     top_level,
 )
-from sightline.config.reader import key_paths
+from sightline.config.reader import key_paths, type_words
+from sightline.config.reference import recipes, reference, section_of
 from sightline.errors import ConfigError
 from sightline.tasks import read_recipe
 
-RECIPES = sorted((Path(config.__file__).parent / "recipes").glob("*.yaml"))
+RECIPES = sorted(SHIPPED.glob("*.yaml"))
 
 
 @dataclass(frozen=True)
@@ -248,6 +252,142 @@ def test_a_number_that_could_only_crash_later_is_refused(schema: type, bad: str)
     assert "r.yaml:1: " + bad.partition(":")[0] + ": expected " in error(bad, schema=schema)
 
 
+# ------------------------------------------------------------------------------------ unions
+
+
+@dataclass(frozen=True)
+class Source:
+    path: str
+    weight: config.AboveZero = 1.0
+
+
+@dataclass(frozen=True)
+class Unions:
+    """Keys that take values of several types."""
+
+    name: str | int | None = None
+    rate: Literal["auto", "off"] | float = "auto"
+    layers: tuple[int, ...] | str = ()
+    part: Inner | None = None
+    size: config.Positive | str = 1
+    share: config.Share | config.Positive = 1.0
+    switch: bool | str | tuple[str, ...] = False
+    manifest: tuple[str | Source, ...] = ()
+    sources: str | tuple[str | Source, ...] = ""
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("name: 5", Unions(name=5)),
+        ("name: '5'", Unions(name="5")),  # in quotes it is text
+        ("name: five", Unions(name="five")),
+        ("name: 1.5", Unions(name="1.5")),
+        ("name:", Unions(name=None)),
+        ("rate: off", Unions(rate="off")),
+        ("rate: 1e-3", Unions(rate=1e-3)),
+        ("layers: [1, 2]", Unions(layers=(1, 2))),
+        ("layers: all", Unions(layers="all")),
+        ("part: {size: 3}", Unions(part=Inner(3))),
+        ("part: null", Unions(part=None)),
+        ("size: 3", Unions(size=3)),
+        ("size: large", Unions(size="large")),
+        ("share: 7", Unions(share=7)),
+        ("share: 0.5", Unions(share=0.5)),
+        ("share: 0", Unions(share=0.0)),
+        ("switch: on", Unions(switch=True)),
+        ("switch: 'on'", Unions(switch="on")),
+        ("switch: maybe", Unions(switch="maybe")),
+        ("switch: [on]", Unions(switch=("on",))),
+        ("manifest: a.jsonl", Unions(manifest=("a.jsonl",))),
+        ("manifest: {path: a.jsonl}", Unions(manifest=(Source("a.jsonl"),))),
+        (
+            "manifest: [a.jsonl, {path: b.jsonl, weight: 0.5}]",
+            Unions(manifest=("a.jsonl", Source("b.jsonl", 0.5))),
+        ),
+        ("sources: [{path: b}]", Unions(sources=(Source("b"),))),
+        ("sources: b", Unions(sources="b")),
+    ],
+)
+def test_every_arm_of_a_union_is_read(written: str, expected: Unions) -> None:
+    value = parse_text(written, Unions)
+    assert value == expected
+    key = written.partition(":")[0]
+    assert type(getattr(value, key)) is type(getattr(expected, key))
+    assert parse_text(to_yaml(value), Unions) == value
+    assert (
+        parse_text("", Unions, [written.replace(": ", "=", 1).replace("name:", "name=")]) == value
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\nrate: fast", "r.yaml:2: rate: expected `auto`, `off` or a number, got `fast`"),
+        (
+            "layers: {a: 1}",
+            "r.yaml:1: layers: expected a list (each a whole number) or text, got keys below it",
+        ),
+        ("layers: [1, x]", "r.yaml:1: layers: expected a whole number, got `x`"),
+        ("name: [5]", "r.yaml:1: name: expected text or a whole number, got a list"),
+        ("part: 3", "r.yaml:1: part: expected keys below it, as in `key: value`"),
+        ("part:\n  size: 0", "r.yaml:2: part.size: expected 1 or more, got `0`"),
+        ("part:\n  sise: 0", "r.yaml:2: part.sise: unknown key; did you mean `part.size`?"),
+        ("size: 0", "r.yaml:1: size: expected a whole number (1 or more) or text, got `0`"),
+        (
+            "share: -1",
+            "r.yaml:1: share: expected a number (from 0 to 1) or a whole number (1 or more), "
+            "got `-1`",
+        ),
+        (
+            "manifest:\n- a.jsonl\n- path: b.jsonl\n  wieght: 1\n",
+            "r.yaml:4: manifest.wieght: unknown key; did you mean `manifest.weight`?",
+        ),
+        (
+            "manifest:\n- a.jsonl\n- [b.jsonl]\n",
+            "r.yaml:3: manifest: expected text or keys (path, weight), got a list",
+        ),
+        ("sources:\n- a\n- {path: b,\n   weight: 0}\n", "r.yaml:4: sources.weight: expected "),
+    ],
+)
+def test_the_error_of_a_union_names_every_arm_that_was_tried(text: str, message: str) -> None:
+    assert error(text, schema=Unions).startswith(message)
+
+
+def test_types_are_put_in_words() -> None:
+    assert type_words(config.Odd) == "a whole number (1, 3, 5 …)"
+    assert type_words(str | int | None) == "text, a whole number or null"
+    assert type_words(tuple[float, float]) == "a list of 2 (each a number)"
+
+
+def test_text_that_looks_like_a_number_stays_text() -> None:
+    for text in ("1e-3", "08", "1_0", "inf", "-.inf", "5"):
+        assert parse_text(to_yaml(Unions(name=text)), Unions).name == text
+
+
+# ----------------------------------------------------------------------------------- aliases
+
+BOMB = "a0: &a0 [x, x]\n" + "".join(
+    f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}, *a{n - 1}]\n" for n in range(1, 30)
+)
+
+
+@pytest.mark.parametrize("last", ["kind: *a29", "name: *a29", "many: *a29", "inner: *a29"])
+def test_aliases_that_expand_without_end_are_refused_at_once(last: str) -> None:
+    assert len(BOMB) < 1200
+    message = "r.yaml: its aliases (`*name`) stand for more than 100,000 values"
+    began = time.process_time()
+    tracemalloc.start()
+    try:
+        assert error(BOMB + last).startswith(message)
+        assert error("kind: &x [*x]").startswith(message)
+        assert error("", "kind=&x [*x]").startswith(message.replace("r.yaml", "override kind"))
+        assert tracemalloc.get_traced_memory()[1] < 5e6
+    finally:
+        tracemalloc.stop()
+    assert time.process_time() - began < 2
+
+
 # --------------------------------------------------------------------------------- overrides
 
 
@@ -274,14 +414,9 @@ def test_an_override_of_one_section_leaves_its_yaml_twin_alone() -> None:
     assert (read.inner.size, read.other.size) == (3, 2)
 
 
-@pytest.mark.parametrize(
-    "value", ["*", "a: b: c", "[draft", "@x", '"half', "# title", "%", "&x [*x]"]
-)
-def test_an_override_that_is_no_yaml_is_text_or_refused(value: str) -> None:
-    if value.startswith("&"):
-        assert error("", f"name={value}") == "override name: expected text, got a list"
-    else:
-        assert parse_text("", Outer, [f"name={value}"]).name == value
+@pytest.mark.parametrize("value", ["*", "a: b: c", "[draft", "@x", '"half', "# title", "%"])
+def test_an_override_that_is_no_yaml_is_text(value: str) -> None:
+    assert parse_text("", Outer, [f"name={value}"]).name == value
 
 
 @pytest.mark.parametrize(
@@ -374,6 +509,66 @@ def test_a_shipped_recipe_round_trips(path: Path) -> None:
 def test_a_shipped_recipe_opens_with_the_command_that_runs_it(path: Path) -> None:
     first = path.read_text(encoding="utf-8").partition("\n")[0]
     assert re.match(rf"# sightline train (recipes/)?{path.stem}\b", first)
+
+
+# --------------------------------------------------------------------------------- reference
+
+
+@dataclass(frozen=True)
+class Documented:
+    # Above the field,
+    # on two lines
+    above: int  # and on its own line
+    plain: str | None = None
+
+    # A paragraph of its own documents nothing
+
+    inner: Inner = field(  # what it is made of
+        default_factory=lambda: Inner(size=4)
+    )
+
+
+@dataclass(frozen=True)
+class More(Documented):
+    """Adds a key."""
+
+    text: str = "a # b | c"
+
+
+def test_the_comments_of_a_field_are_its_documentation() -> None:
+    section = section_of(More)
+    assert [row[:4] for row in section.rows] == [
+        (
+            "above",
+            "a whole number",
+            "required",
+            "Above the field, on two lines and on its own line",
+        ),
+        ("plain", "text or null", "`null`", ""),
+        ("inner", "", "", "what it is made of"),
+        ("text", "text", "`a # b | c`", ""),
+    ]
+    (inner,) = section.rows[2].sections
+    assert [row[:3] for row in inner.rows] == [
+        ("inner.size", "a whole number (1 or more)", "`4`"),
+        ("inner.needed", "text", "`there`"),
+    ]
+
+
+def test_the_reference_has_every_key_of_every_task_and_no_broken_link() -> None:
+    text = reference()
+    for recipe in recipes().values():
+        for path in key_paths(recipe):
+            assert f"| `{path}` |" in text
+    links = set(re.findall(r"\(#([^)]+)\)", text))
+    anchors = re.findall(r'<a id="([^"]+)">', text)
+    assert links == set(anchors)
+    assert len(anchors) == len(links)
+
+
+def test_the_reference_in_docs_is_up_to_date() -> None:
+    path = Path(__file__).parents[1] / "docs" / "reference" / "recipe-keys.md"
+    assert path.read_text(encoding="utf-8") == reference(), "run `make docs-reference`"
 
 
 TEXTS = st.text(max_size=100)

@@ -60,7 +60,7 @@ def test_only_newlines_end_a_line(tmp_path):
     prepared = from_parallel({"train": pair})
     assert [example.source for example in prepared.examples] == ["ein zwei drei vier", "fünf"]
     assert prepared.notes == [
-        "train: 1 with control characters, which became blanks (for example line 1)"
+        "train: 1 with control characters, replaced by spaces (for example line 1)"
     ]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["ContextSet", "Description", "Hypothesis", "Inputs", "Layout", "load"]
 
 

@@ -37,6 +37,7 @@ app = typer.Typer(
 )
 
 COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo.demo,
     "describe": describe.describe,
     "score": score.score,
     "serve": serve.serve,
@@ -47,7 +48,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "curves": curves.curves,
     "average": average.average,
     "features": features.features,
-    "demo": demo.demo,
 }
 
 

@@ -1,4 +1,4 @@
-"""`make demo`: what ships, shown.
+"""`sightline demo`: what ships, shown.
 
 The captioner describes the sample photos and shows where it looked for each word. A character
 language model writes in the manner of the plays that it read; a picture shows how surprised it was
@@ -29,7 +29,7 @@ VERSE = (
 
 
 def demo() -> None:
-    """Show what ships: captions, figures, a language model's writing."""
+    """Describe the sample photos and write a few verses; the figures go to demo/."""
     describe_photos(CAPTIONER)
     write_verses()
     typer.echo("\nNext: `sightline --help`, README.md, docs/")

@@ -1,4 +1,4 @@
-"""`sightline prepare`: a published data set, or a table of one's own, into a manifest."""
+"""`sightline prepare`: a published data set or a table → a manifest."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def table(
     dev: Annotated[float, typer.Option(help="Share held out, without a split column.")] = 0.1,
     test: Annotated[float, typer.Option(help="Share held out, without a split column.")] = 0.1,
 ) -> None:
-    """A table of your own: CSV, or with tabs, semicolons or bars between the columns."""
+    """Your own table: CSV, or with tabs, semicolons or bars between the columns."""
     from sightline.data.converters.tables import Columns, from_csv
     from sightline.data.manifest import MEDIA
     from sightline.errors import DataError
@@ -98,16 +98,15 @@ def table(
     _write(prepared, out)
 
 
-Reference = Annotated[list[Path] | None, typer.Option(help="One more translation of the source.")]
+Reference = Annotated[list[Path] | None, typer.Option(help="Another translation of the source.")]
 
 
 @prepare.command()
 def parallel(
-    train: Annotated[
-        tuple[Path, Path], typer.Option(metavar="SOURCE TARGET", help="The files to learn from.")
-    ],
+    train: Annotated[tuple[Path, Path], typer.Option(metavar="SOURCE TARGET", help="To train on.")],
     dev: Annotated[
-        tuple[Path, Path] | None, typer.Option(metavar="SOURCE TARGET", help="To choose by.")
+        tuple[Path, Path] | None,
+        typer.Option(metavar="SOURCE TARGET", help="To choose the best checkpoint on."),
     ] = None,
     test: Annotated[
         tuple[Path, Path] | None, typer.Option(metavar="SOURCE TARGET", help="To report on.")
@@ -116,7 +115,7 @@ def parallel(
     test_reference: Reference = None,
     out: Out = Path("parallel.jsonl"),
 ) -> None:
-    """Pairs of text files, the line of one the translation of the same line of the other."""
+    """Pairs of text files whose lines are translations of each other."""
     from sightline.data.manifest import Split
     from sightline.data.parallel import from_parallel
     from sightline.errors import DataError

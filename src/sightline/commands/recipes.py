@@ -1,4 +1,4 @@
-"""`sightline recipes`: what can be trained, one line each."""
+"""`sightline recipes`: the recipes that ship, one line each."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,12 +26,12 @@ def recipes(
 
 
 def names() -> list[str]:
-    """The recipes that come with this install."""
+    """The names of the recipes that ship."""
     return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
 
 
 def find_recipe(recipe: Path) -> Path:
     """A recipe's file: a path, or the name of one that ships."""
-    if str(recipe) in names() and not recipe.is_file():  # a run's folder may bear its name
+    if str(recipe) in names() and not recipe.is_file():  # a local file of the same name wins
         return SHIPPED / f"{recipe}.yaml"
     return recipe

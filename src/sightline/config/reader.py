@@ -1,39 +1,53 @@
-"""YAML nodes → any frozen dataclass, by its type hints, so that each mistake is named by its line,
-or by its override, with the nearest known key.
+"""YAML nodes → any frozen dataclass, by its type hints.
+
+An error gives the line (or the override) and the key, and suggests the nearest known key.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import difflib
+import math
 import textwrap
 import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import yaml
 
 from sightline.errors import ConfigError
 
 _MAP, _NULL, _STR = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "null", "str"))
+T = TypeVar("T")
+MOST_VALUES = 100_000  # in one file, with its aliases written out
+_WORDS: dict[Any, str] = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    type(None): "null",
+}
 
 
 class Check(NamedTuple):
-    """Which values of its type a key takes; held wherever a recipe is read."""
+    """Which values of its type a key takes, as in `Annotated[int, Check(…)]`."""
 
     holds: Callable[[Any], bool]
     wanted: str
+
+
+class _OutOfRange(ConfigError):
+    """A value of the right type that its Check refuses."""
 
 
 def compose_file(path: Path) -> yaml.MappingNode:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        message = f"no recipe at {path}; `sightline recipes` lists those there are"
+        message = f"no recipe at {path}; `sightline recipes` lists the shipped ones"
         raise ConfigError(message) from None
     except IsADirectoryError:
         raise ConfigError(f"{path} is a folder; give the recipe's YAML file") from None
@@ -45,8 +59,9 @@ def compose_file(path: Path) -> yaml.MappingNode:
 
 
 def compose(text: str, name: str) -> yaml.MappingNode:
+    """The root mapping of a YAML text; errors call it `name`."""
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = _compose(text, name)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         what = f"the character {text[error.position]!r} cannot be in YAML; is it a recipe?"
@@ -64,10 +79,36 @@ def compose(text: str, name: str) -> yaml.MappingNode:
     return root
 
 
-def override_node(value: str) -> yaml.Node:
-    """An override's value as YAML; what is not YAML, such as `*`, is text as it stands."""
+def _compose(text: str, name: str) -> yaml.Node | None:
+    root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+    if root is not None and _written_out(root, {}) > MOST_VALUES:
+        raise ConfigError(
+            f"{name}: its aliases (`*name`) stand for more than {MOST_VALUES:,} values; "
+            "write the values out"
+        )
+    return root
+
+
+def _written_out(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """How many nodes there are with every alias replaced by a copy of its anchor, or too many."""
+    too_many = MOST_VALUES + 1
+    if id(node) not in sizes:
+        sizes[id(node)] = too_many  # if met again while open: an anchor that contains itself
+        below = sum(_written_out(child, sizes) for child in _children(node))
+        sizes[id(node)] = min(1 + below, too_many)
+    return sizes[id(node)]
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def override_node(value: str, name: str) -> yaml.Node:
+    """An override's value as YAML; what is not YAML, such as `*`, is plain text."""
     try:
-        node = yaml.compose(value, Loader=yaml.SafeLoader)
+        node = _compose(value, name)
     except (yaml.YAMLError, RecursionError):
         node = None
     if node is None:
@@ -78,12 +119,10 @@ def override_node(value: str) -> yaml.Node:
 
 def _forget_lines(node: yaml.Node) -> None:
     """An override has no line: without marks, its errors name the key instead."""
-    if node.start_mark is None:  # been here: an anchor may hold itself
-        return
-    node.start_mark = None
-    for item in node.value if isinstance(node, yaml.CollectionNode) else ():
-        for part in item if isinstance(item, tuple) else (item,):
-            _forget_lines(part)
+    if node.start_mark is not None:
+        node.start_mark = None
+        for child in _children(node):
+            _forget_lines(child)
 
 
 def replaced(mapping: yaml.Node, path: list[str], value: yaml.Node) -> yaml.MappingNode:
@@ -106,11 +145,11 @@ class Reader:
     paths: list[str]  # every key of the whole recipe, to suggest from
 
     def fail(self, node: yaml.Node, key: str, problem: str) -> ConfigError:
-        mark, key = node.start_mark, textwrap.shorten(key, 80)  # a quoted key may have line ends
+        mark, key = node.start_mark, textwrap.shorten(key, 80)  # a quoted key may have newlines
         where = f"override {key}" if mark is None else f"{self.name}:{mark.line + 1}: {key}"
         return ConfigError(f"{where}: {problem}")
 
-    def build(self, node: yaml.Node, schema: type[Any], section: str = "") -> Any:
+    def build(self, node: yaml.Node, schema: type[T], section: str = "") -> T:
         """A dataclass from a mapping node."""
         if not isinstance(node, yaml.MappingNode):
             raise self.fail(node, section, "expected keys below it, as in `key: value`")
@@ -127,7 +166,7 @@ class Reader:
             if key in values:
                 raise self.fail(key_node, full, "given twice")
             values[key] = self.convert(value_node, hints[key], full)
-        for item in dataclasses.fields(schema):
+        for item in dataclasses.fields(schema):  # type: ignore[arg-type]  # T is a dataclass
             required = item.default is item.default_factory is dataclasses.MISSING
             if required and item.name not in values:
                 full = prefix + item.name
@@ -154,12 +193,11 @@ class Reader:
         if origin is Annotated:
             value, check = self.convert(node, arguments[0], key), arguments[1]
             if not check.holds(value):
-                raise self.fail(node, key, f"expected {check.wanted}, got {_shown(node)}")
+                problem = f"expected {check.wanted}, got {_shown(node)}"
+                raise _OutOfRange(str(self.fail(node, key, problem)))
             return value
-        if origin in (typing.Union, types.UnionType):
-            if node.tag == _NULL and type(None) in arguments:
-                return None
-            return self.convert(node, next(a for a in arguments if a is not type(None)), key)
+        if _is_union(hint):
+            return self.convert_union(node, arguments, key)
         if origin is tuple:
             items = node.value if isinstance(node, yaml.SequenceNode) else [node]
             if arguments[-1] is Ellipsis:
@@ -173,6 +211,81 @@ class Reader:
         except ValueError as error:
             raise self.fail(node, key, str(error)) from None
 
+    def convert_union(self, node: yaml.Node, arms: tuple[Any, ...], key: str) -> Any:
+        """A value of the first arm that can read it, the narrowest arms first."""
+        if node.tag == _NULL and type(None) in arms:
+            return None
+        arms = tuple(arm for arm in arms if arm is not type(None))
+        errors: dict[Any, ConfigError] = {}
+        for arm in sorted(arms, key=lambda arm: _breadth(arm, node)):
+            if arm is str and any(isinstance(error, _OutOfRange) for error in errors.values()):
+                continue  # a number out of range is a mistake, not text
+            try:
+                return self.convert(node, arm, key)
+            except ConfigError as error:
+                errors[arm] = error
+        possible = [arm for arm in arms if _fits(arm, node)]
+        if len(possible) == 1 or len(arms) == 1:  # its own error says more, and where
+            raise errors[(possible or arms)[0]]
+        raise self.fail(node, key, f"expected {type_words(*arms)}, got {_shown(node)}")
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+
+
+def _breadth(hint: Any, node: yaml.Node) -> int:
+    """The order in which the arms of a union are tried.
+
+    Text takes every scalar and so comes late, but what is in quotes is text before it is a number.
+    A list comes last: one value will do for it.
+    """
+    base = _base(hint)
+    if base is str and isinstance(node, yaml.ScalarNode) and node.style in ("'", '"'):
+        return -1
+    order = [Literal, bool, int, float, str]
+    return order.index(base) if base in order else len(order)
+
+
+def _fits(hint: Any, node: yaml.Node) -> bool:
+    """Whether a node of this shape (scalar, list or mapping) could be of the type at all."""
+    arguments = typing.get_args(hint)
+    if dataclasses.is_dataclass(hint):
+        return isinstance(node, yaml.MappingNode)
+    if typing.get_origin(hint) is tuple:  # one value will do for a list
+        return isinstance(node, yaml.SequenceNode) or _fits(arguments[0], node)
+    if _is_union(hint):
+        return any(_fits(arm, node) for arm in arguments)
+    return isinstance(node, yaml.ScalarNode)
+
+
+def _base(hint: Any) -> Any:
+    """What kind of type it is: `int` of Positive, `tuple` of tuple[int, ...]."""
+    origin = typing.get_origin(hint)
+    return _base(typing.get_args(hint)[0]) if origin is Annotated else origin or hint
+
+
+def type_words(*hints: Any) -> str:
+    """Types in words, for errors and for the reference of recipe keys."""
+    words = [words for hint in hints for words in _alternatives(hint)]
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _alternatives(hint: Any) -> list[str]:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if _is_union(hint):
+        return [words for arm in arguments for words in _alternatives(arm)]
+    if origin is Literal:
+        return [f"`{choice}`" for choice in arguments]
+    if dataclasses.is_dataclass(hint):
+        return [f"keys ({', '.join(item.name for item in dataclasses.fields(hint))})"]
+    if origin is Annotated:
+        return [f"{type_words(arguments[0])} ({arguments[1].wanted})"]
+    if origin is tuple:
+        count = "" if arguments[-1] is Ellipsis else f" of {len(arguments)}"
+        return [f"a list{count} (each {type_words(arguments[0])})"]
+    return [_WORDS[hint]]
+
 
 def _shown(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
@@ -182,30 +295,42 @@ def _shown(node: yaml.Node) -> str:
 
 def _choose(node: yaml.Node, choices: tuple[Any, ...]) -> Any:
     named = {str(choice): choice for choice in choices}
-    if isinstance(node, yaml.ScalarNode) and node.value in named:
-        return named[node.value]
-    close = difflib.get_close_matches(str(node.value), named, n=1)
-    hint = f"; did you mean `{close[0]}`?" if close else ""
+    hint = ""
+    if isinstance(node, yaml.ScalarNode):
+        if node.value in named:
+            return named[node.value]
+        close = difflib.get_close_matches(node.value, named, n=1)
+        hint = f"; did you mean `{close[0]}`?" if close else ""
     raise ValueError(f"{_shown(node)} is not one of {', '.join(named)}{hint}")
 
 
 def _scalar(node: yaml.Node, hint: type) -> Any:
     """Read as written, not as YAML 1.1 sees it: there 1e-3 is text, 010 is 8 and `no` is false."""
-    wanted = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
     if isinstance(node, yaml.ScalarNode) and node.tag != _NULL:
         text = node.value
         if hint is str:
             return text
         if hint is bool and text.lower() in yaml.SafeLoader.bool_values:
             return yaml.SafeLoader.bool_values[text.lower()]
-        if hint in (int, float):
-            with contextlib.suppress(ValueError):
-                number = float(text.lower().replace(".inf", "inf"))
-                if hint is float and number == number:  # not NaN, which no setting means
-                    return number
-                if number.is_integer():
-                    return int(text) if text.lstrip("+-").isdigit() else int(number)
-    raise ValueError(f"expected {wanted[hint]}, got {_shown(node)}")
+        if hint in (int, float) and reads_as_number(text):
+            number = _number(text)
+            if hint is float:
+                return number
+            if number.is_integer():
+                return int(text) if text.lstrip("+-").isdigit() else int(number)
+    raise ValueError(f"expected {_WORDS[hint]}, got {_shown(node)}")
+
+
+def reads_as_number(text: str) -> bool:
+    """Whether the reader takes this text for a number; NaN, which no setting means, is none."""
+    try:
+        return not math.isnan(_number(text))
+    except ValueError:
+        return False
+
+
+def _number(text: str) -> float:
+    return float(text.lower().replace(".inf", "inf"))
 
 
 def key_paths(schema: type[Any], prefix: str = "") -> list[str]:
@@ -213,8 +338,15 @@ def key_paths(schema: type[Any], prefix: str = "") -> list[str]:
     paths = []
     for key, hint in typing.get_type_hints(schema).items():
         full = f"{prefix}{key}"
-        if dataclasses.is_dataclass(hint):
-            paths += key_paths(typing.cast(type, hint), f"{full}.")
-        else:
-            paths.append(full)
+        below = [path for section in sections_in(hint) for path in key_paths(section, f"{full}.")]
+        paths += below or [full]
     return paths
+
+
+def sections_in(hint: Any) -> list[type[Any]]:
+    """The dataclasses that a value of this type may be made of, in unions and lists too."""
+    if dataclasses.is_dataclass(hint):
+        return [typing.cast(type, hint)]
+    if typing.get_origin(hint) is Literal:
+        return []
+    return [section for part in typing.get_args(hint) for section in sections_in(part)]

@@ -1,4 +1,4 @@
-"""Parallel text, two files whose lines translate each other, into examples of a manifest."""
+"""Parallel text (files whose lines are translations of each other) → examples of a manifest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sightline.data.manifest import Example, Split
 from sightline.errors import DataError
 from sightline.media.text import read_lines
 
-LONG = 1000  # words of a line that is worth a note
+LONG = 1000  # a line of more words gets a note
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 
 
@@ -27,13 +27,13 @@ def from_parallel(splits: Mapping[Split, Sequence[Path]]) -> Prepared:
 def _split(split: Split, paths: Sequence[Path], notes: list[str]) -> list[Example]:
     source, *others = paths
     if not others:
-        raise DataError(f"{split}: {source} has no translation beside it; give two files")
+        raise DataError(f"{split}: {source} has no translation; give two files")
     files = [read_lines(path) for path in paths]
     for path, lines in zip(others, files[1:], strict=True):
         if len(lines) != len(files[0]):
             raise DataError(
-                f"{source} has {len(files[0]):,} lines and {path} has {len(lines):,}; line by line "
-                "they have to translate each other"
+                f"{source} has {len(files[0]):,} lines and {path} has {len(lines):,}; they must "
+                "translate each other line by line"
             )
     examples, empty, long, control = [], [], [], []
     for number, texts in enumerate(zip(*files, strict=True), start=1):
@@ -49,10 +49,10 @@ def _split(split: Split, paths: Sequence[Path], notes: list[str]) -> list[Exampl
         name = f"{split}-{number}"
         examples.append(Example(name, split, targets, "source", source=cleaned[0]))
     if not examples:
-        raise DataError(f"{source} and {others[0]} have no pair of lines with text in them")
+        raise DataError(f"{source} and {others[0]} have no pair of lines with text")
     for numbers, what in (
         (empty, "left out: a side is empty"),
-        (control, "with control characters, which became blanks"),
+        (control, "with control characters, replaced by spaces"),
         (long, f"with more than {LONG:,} words; are they sentences?"),
     ):
         if numbers:

@@ -1,7 +1,7 @@
-"""Vocabularies: text ↔ token ids, by word, by character or by byte-pair pieces.
+"""Vocabularies: text ↔ token ids, by word, character or byte-pair encoding (BPE).
 
-Ids 0 to 3 are always <pad>, <begin>, <end> and <unk>. A vocabulary is only data (`vocab.json`);
-encoding and decoding need no library, learning BPE merges needs `tokenizers`.
+Ids 0 to 3 are always <pad>, <begin>, <end> and <unk>. A vocabulary is plain data
+(`vocab.json`): encoding and decoding need no library, learning BPE merges needs `tokenizers`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from sightline.errors import CheckpointError, UserError
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<begin>", "<end>", "<unk>")
 Kind = Literal["word", "char", "bpe"]
-VOCAB = "vocab.json"  # in a model's folder: what it writes with
+VOCAB = "vocab.json"  # in a model's folder: the vocabulary of its output
 
-SPACE = "▁"  # stands for a blank inside a BPE piece, so that decoding is exact
-# Merges never cross a chunk: letters and digits, or signs, either after a blank, or one blank. A
-# chunk is short because merging takes the square of its length.
+SPACE = "▁"  # stands for a space inside a BPE token, so that decoding is exact
+# Merges never cross a chunk: letters and digits, or punctuation, with the space before them, or one
+# space. Chunks are short because merging takes time quadratic in their length.
 _CHUNK = rf"{SPACE}?[^\W_]{{1,32}}|{SPACE}?(?:[^\w\s{SPACE}]|_){{1,32}}|[\s{SPACE}]"
 _CHUNKS = re.compile(_CHUNK)
 _BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))  # for characters unseen in training
@@ -33,24 +33,24 @@ _CONTINUES = frozenset(_BYTES[0x80:0xC0])  # UTF-8: inside a character, never it
 
 
 class Vocabulary:
-    """A fixed list of tokens. Immutable; make one with `Vocabulary.build` or `.load`."""
+    """An immutable list of tokens; create one with `Vocabulary.build` or `.load`."""
 
     def __init__(
         self, kind: Kind, tokens: Sequence[str], merges: Sequence[tuple[str, str]] = ()
     ) -> None:
         if kind not in get_args(Kind):
-            raise ValueError(f"{kind!r} is no kind of vocabulary")
+            raise ValueError(f"{kind!r} is not a kind of vocabulary")
         if tuple(tokens[:4]) != SPECIALS:
             raise ValueError(f"a vocabulary begins with {' '.join(SPECIALS)}")
         if not all(isinstance(token, str) for token in tokens):
-            raise ValueError("a token is text")
+            raise ValueError("every token must be text")
         self.kind: Kind = kind
         self.tokens = tuple(tokens)
         self.merges = tuple((left, right) for left, right in merges)
         self.ids = {token: index for index, token in enumerate(self.tokens)}
         if len(self.ids) != len(self.tokens):
             twice = next(t for t, count in Counter(self.tokens).items() if count > 1)
-            raise ValueError(f"it holds the token {twice!r} twice")
+            raise ValueError(f"the token {twice!r} occurs twice")
         self._ranks = {pair: rank for rank, pair in enumerate(self.merges)}
         self._pieces = lru_cache(maxsize=50_000)(self._merge)
 
@@ -67,7 +67,7 @@ class Vocabulary:
     def __hash__(self) -> int:
         return hash((self.kind, self.tokens))
 
-    def __reduce__(self) -> tuple[Any, ...]:  # the cache cannot be pickled, nor need it be
+    def __reduce__(self) -> tuple[Any, ...]:  # the cache cannot be pickled
         return Vocabulary, (self.kind, self.tokens, self.merges)
 
     # -------------------------------------------------------------------------- text ↔ ids
@@ -79,45 +79,45 @@ class Vocabulary:
         if self.kind == "word":
             return text.split()
         pieces: list[str] = []
-        for part in _mark(text):  # the text between marks that are the text's own
+        for part in _mark(text):  # split at the ▁ that the text itself contains
             pieces += _as_bytes(SPACE) if pieces else []
             pieces += [piece for chunk in _CHUNKS.findall(part) for piece in self._pieces(chunk)]
         return pieces
 
     def encode(self, text: str) -> list[int]:
-        # max: a text that spells out <end> or <pad> does not get to say so to the model
+        # max: a text that contains "<end>" or "<pad>" must not become the control token
         return [max(UNKNOWN, self.ids.get(token, UNKNOWN)) for token in self.split(text)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of these ids; <pad>, <begin> and <end> leave no trace."""
+        """The text of these ids without <pad>, <begin> and <end>."""
         text = self._join(self.tokens[i] for i in ids if i >= UNKNOWN)
         return text.removeprefix(" ") if self.kind == "bpe" else text
 
     def _join(self, tokens: Iterable[str]) -> str:
-        if self.kind == "bpe":  # runs of byte tokens become the characters they spell
+        if self.kind == "bpe":  # runs of byte tokens become the characters that they encode
             parts = [_BYTE_OF.get(token) or token.replace(SPACE, " ").encode() for token in tokens]
             return b"".join(parts).decode("utf-8", errors="replace")
         return (" " if self.kind == "word" else "").join(tokens)
 
     def word_spans(self, ids: Sequence[int]) -> list[tuple[int, int]]:
-        """For each word of the decoded text, its tokens [start, stop); blanks are in no word."""
+        """For each word of the decoded text, its tokens [start, stop); spaces are in no word."""
         if self.kind == "word":
             return [(i, i + 1) for i in range(len(ids)) if ids[i] >= UNKNOWN]
         spans: list[tuple[int, int]] = []
-        goes_on = False  # the next token may belong to the last word
-        for start, stop in self._readable(ids):
+        in_word = False  # the next token may continue the last word
+        for start, stop in self._characters(ids):
             text = self._join(self.tokens[i] for i in ids[start:stop] if i >= UNKNOWN)
-            if not text:  # <pad>, <begin> and <end> leave no trace
+            if not text:  # <pad>, <begin> or <end>
                 continue
-            if goes_on and not text[0].isspace():
+            if in_word and not text[0].isspace():
                 spans[-1] = (spans[-1][0], stop)
             elif not text.isspace():
                 spans.append((start, stop))
-            goes_on = not text.isspace()
+            in_word = not text.isspace()
         return spans
 
-    def _readable(self, ids: Sequence[int]) -> list[tuple[int, int]]:
-        """The least runs [start, stop) that are text: a token, or the bytes of one character."""
+    def _characters(self, ids: Sequence[int]) -> list[tuple[int, int]]:
+        """The shortest runs [start, stop) that are text: a token, or the bytes of a character."""
         tokens = [self.tokens[i] for i in ids]
         starts = [
             i
@@ -127,7 +127,7 @@ class Vocabulary:
         return list(itertools.pairwise([*starts, len(ids)]))
 
     def _merge(self, chunk: str) -> tuple[str, ...]:
-        """Byte-pair encode one chunk: apply the earliest-learnt merge until none is left."""
+        """Byte-pair encode one chunk: apply the earliest learnt merge until none applies."""
         pieces = list(chunk)
         while len(pieces) > 1:
             pairs = itertools.pairwise(pieces)
@@ -142,24 +142,24 @@ class Vocabulary:
             for token in ([piece] if piece in self.ids else _as_bytes(piece))
         )
 
-    # -------------------------------------------------------------------- making and keeping
+    # -------------------------------------------------------------------- building and saving
 
     @staticmethod
     def build(
         kind: Kind, texts: Iterable[str], size: int = 10_000, min_count: int = 1
     ) -> Vocabulary:
-        """The `size` most frequent tokens (specials included) that occur `min_count` times."""
+        """The `size` most frequent tokens, specials included; none below `min_count` counts."""
         if kind == "bpe":
             return _learn_bpe(texts, size, min_count)
         counts: Counter[str] = Counter()
-        for text in map(_whole, texts):
+        for text in map(_valid, texts):
             counts.update(text if kind == "char" else text.split())
         ranked = sorted(counts, key=lambda token: (-counts[token], token))
         kept = [t for t in ranked if counts[t] >= min_count and t not in SPECIALS]
         kept = kept[: max(0, size - len(SPECIALS))]
         if not kept:
-            limits = f"at most {size} tokens, each at least {min_count} times"
-            raise UserError(f"the text leaves the vocabulary empty ({limits}); loosen these limits")
+            limits = f"size {size}, min_count {min_count}"
+            raise UserError(f"no token of the text is within the limits ({limits}); relax them")
         return Vocabulary(kind, (*SPECIALS, *kept))
 
     def to_json(self) -> str:
@@ -172,21 +172,21 @@ class Vocabulary:
             content = json.loads(path.read_text(encoding="utf-8"))
             return Vocabulary(content["kind"], content["tokens"], content["merges"])
         except FileNotFoundError:
-            raise CheckpointError(f"{path} is missing; the model folder is not whole") from None
+            raise CheckpointError(f"{path} is missing; the model folder is incomplete") from None
         except OSError as error:
             raise CheckpointError(f"cannot read {path}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
             raise CheckpointError(f"{path} is damaged ({error}); copy the model again") from None
 
 
-def _whole(text: str) -> str:
-    """The text with ? for half a surrogate pair, which JSON can bring in and no file can hold."""
+def _valid(text: str) -> str:
+    """The text with ? for lone surrogates, which JSON can contain and UTF-8 cannot."""
     return text.encode("utf-8", errors="replace").decode()
 
 
 def _mark(text: str) -> list[str]:
-    """The text with a mark before it and in place of blanks, cut where it has marks of its own."""
-    return [part.replace(" ", SPACE) for part in (" " + _whole(text)).split(SPACE)]
+    """The text with ▁ before it and in place of spaces, split where it contains ▁ itself."""
+    return [part.replace(" ", SPACE) for part in (" " + _valid(text)).split(SPACE)]
 
 
 def _as_bytes(piece: str) -> list[str]:
@@ -216,8 +216,8 @@ def _learn_bpe(texts: Iterable[str], size: int, min_count: int) -> Vocabulary:
     trainer = BpeTrainer(
         vocab_size=room,
         min_frequency=min_count,
-        # Named, because among equally rare letters the library keeps any. The mark of a blank
-        # has no bytes to fall back on.
+        # Given, because among equally rare letters the library's choice is arbitrary. ▁ is always
+        # kept: it has no bytes to fall back on.
         initial_alphabet=alphabet,
         limit_alphabet=len(alphabet),
         show_progress=False,

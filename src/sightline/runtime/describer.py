@@ -31,7 +31,7 @@ from sightline.search.constraints import (
     Shortlist,
     constrain,
 )
-from sightline.search.steppers import Ensemble, Fusion, Stepper, posterior_of, subset
+from sightline.search.steppers import Ensemble, Fusion, Stepper, posterior_attention, subset
 from sightline.types import ContextSet, Description, Hypothesis, Inputs
 
 LONGEST_FORCED = 2000  # tokens of either side of a pair that `force` scores
@@ -253,8 +253,8 @@ class Describer:
 
     def _constraints(self, ask: Options, prefixes: list[list[int]]) -> list[Constraint]:
         constraints: list[Constraint] = [Banned(self.codec.banned)] if self.codec.banned else []
-        if self.codec.search.min_length and self.codec.end is not None:
-            constraints.append(MinLength(self.codec.search.min_length, self.codec.end))
+        if self.codec.search.min_length:
+            constraints.append(MinLength(self.codec.search.min_length))
         if ask.no_repeat:
             constraints.append(NoRepeatedNgrams(ask.no_repeat))
         return [*constraints, Prefix(prefixes)] if any(prefixes) else constraints
@@ -314,7 +314,7 @@ class Describer:
             ids = [[*self.codec.ids(written[i]), *end] for i in chosen]
             context = self.encode(Inputs.batch([read[i][0] for i in chosen]))
             forced = search.rescore(stepper, context, ids)
-            known = posterior_of(self.stepper, context, ids) if posterior else None
+            known = posterior_attention(self.stepper, context, ids) if posterior else None
             if known is not None:
                 forced = [replace(h, attention=w) for h, w in zip(forced, known, strict=True)]
             for i, hypothesis in zip(chosen, forced, strict=True):

@@ -1,4 +1,4 @@
-"""What the converters share: the result with its notes, putting it together, and careful reading.
+"""Shared by the converters: the result with its notes, its assembly, and reading of files.
 
 Captions are kept as published; `normalise_caption` is applied when a model is trained.
 """
@@ -21,7 +21,7 @@ from sightline.errors import DataError
 _SPLIT_NAMES: dict[str, Split] = {
     "train": "train",
     "training": "train",
-    "restval": "train",  # Karpathy's: the part of COCO's val2014 that is trained on
+    "restval": "train",  # Karpathy's name for the part of COCO's val2014 used for training
     "dev": "dev",
     "val": "dev",
     "valid": "dev",
@@ -32,7 +32,7 @@ _SPLIT_NAMES: dict[str, Split] = {
 
 @dataclass(frozen=True)
 class Prepared:
-    """A data set ready for `write_manifest`, and what the user should know about it."""
+    """A data set ready for `write_manifest`, with notes for the user."""
 
     examples: list[Example]
     notes: list[str]
@@ -52,34 +52,34 @@ def assemble(
     folders: Mapping[str, str] | None = None,
     medium: Medium = "image",
 ) -> Prepared:
-    """Examples for what has texts, a split and a file; notes on the rest."""
-    left: dict[str, list[str]] = {"no file": [], "no split": [], "no text": []}
+    """Examples of the items with texts, a split and a file; notes on the rest."""
+    omitted: dict[str, list[str]] = {"no file": [], "no split": [], "no text": []}
     examples: list[Example] = []
     present: dict[Path, set[str]] = {}
     for name, texts in captions.items():
         path = _place(name, folder, (folders or {}).get(name, ""), present)
         kept = tuple(text for text in texts if text)
         if path is None:
-            left["no file"].append(name)
+            omitted["no file"].append(name)
         elif name not in splits:
-            left["no split"].append(name)
+            omitted["no split"].append(name)
         elif not kept:
-            left["no text"].append(name)
+            omitted["no text"].append(name)
         else:
             examples.append(Example(name, splits[name], kept, medium, path))
-    left["no text"] += [name for name in splits if name not in captions]
+    omitted["no text"] += [name for name in splits if name not in captions]
     if not examples:
-        raise DataError(f"{folder}: none of the {len(captions)} files of the data set are here")
+        raise DataError(f"{folder}: none of the {len(captions)} files of the data set is here")
     notes = [
         f"{len(names):,} left out: {why} (for example {names[0]})"
-        for why, names in left.items()
+        for why, names in omitted.items()
         if names
     ]
     return Prepared(examples, notes)
 
 
 def _place(name: str, folder: Path, below: str, present: dict[Path, set[str]]) -> Path | None:
-    """Where the file is, looked up in one listing per folder rather than one call per file."""
+    """The file's path, from one listing per folder rather than one call per file."""
     for path in (folder / below / name, folder / name):
         parent = path.parent
         if parent not in present:
@@ -90,10 +90,10 @@ def _place(name: str, folder: Path, below: str, present: dict[Path, set[str]]) -
 
 
 def split_of(name: object, where: str) -> Split:
-    found = _SPLIT_NAMES.get(name.lower()) if isinstance(name, str) else None
-    if found is None:
-        raise DataError(f"{where}: unknown split {name!r}; known are {', '.join(_SPLIT_NAMES)}")
-    return found
+    split = _SPLIT_NAMES.get(name.lower()) if isinstance(name, str) else None
+    if split is None:
+        raise DataError(f"{where}: unknown split {name!r}; use one of {', '.join(_SPLIT_NAMES)}")
+    return split
 
 
 def read_text(path: Path) -> str:
@@ -120,7 +120,7 @@ def read_json(path: Path) -> Any:
 def read_rows(path: Path, delimiter: str) -> list[tuple[int, dict[str, str]]]:
     """Each row by column name, with the line that it ends on."""
     csv.field_size_limit(10_000_000)
-    lines = io.StringIO(read_text(path), newline="")  # a quoted text may run over lines
+    lines = io.StringIO(read_text(path), newline="")  # a quoted text may span lines
     reader = csv.DictReader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
     rows: list[tuple[int, dict[str, str]]] = []
     try:

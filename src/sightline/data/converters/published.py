@@ -29,7 +29,7 @@ def flickr8k(folder: Path) -> Prepared:
     token = _first_file(folder, ("Flickr8k.token.txt", "Flickr8k_text/Flickr8k.token.txt"))
     if token is None:
         hint = " (for captions.txt use `sightline prepare csv`)"
-        raise DataError(f"{folder}: Flickr8k.token.txt is not there{hint}")
+        raise DataError(f"{folder}: Flickr8k.token.txt is missing{hint}")
     splits: dict[str, Split] = {}
     for name, split in (("train", "train"), ("dev", "dev"), ("test", "test")):
         path = token.parent / f"Flickr_8k.{name}Images.txt"
@@ -42,7 +42,7 @@ def flickr30k(folder: Path, splits: Path | None = None) -> Prepared:
     """results_20130124.token, Kaggle's results.csv or the CSV with splits; and a split.
 
     `splits` is Karpathy's dataset_flickr30k.json or a folder with train.txt, val.txt and
-    test.txt; left out, they are looked for in `folder`.
+    test.txt; None: either of them in `folder`.
     """
     photos = _photos(
         folder,
@@ -64,18 +64,18 @@ def flickr30k(folder: Path, splits: Path | None = None) -> Prepared:
     elif kaggle is not None:
         captions = _kaggle_file(kaggle)
     else:
-        raise DataError(f"{folder}: neither results_20130124.token nor results.csv is there")
+        raise DataError(f"{folder}: neither results_20130124.token nor results.csv exists")
     return assemble(captions, _flickr30k_splits(splits or folder), photos)
 
 
 def _flickr30k_splits(source: Path) -> dict[str, Split]:
     if source.is_dir() and (source / "train.txt").exists():
-        found: dict[str, Split] = {}
+        splits: dict[str, Split] = {}
         for name in ("train", "val", "test"):
             path = source / f"{name}.txt"
             ids = (line if line.endswith(".jpg") else f"{line}.jpg" for line in read_lines(path))
-            found |= dict.fromkeys(ids, split_of(name, str(path)))
-        return found
+            splits |= dict.fromkeys(ids, split_of(name, str(path)))
+        return splits
     path = source / "dataset_flickr30k.json" if source.is_dir() else source
     if not path.exists():
         raise DataError(
@@ -115,7 +115,7 @@ def _kaggle_file(path: Path) -> dict[str, list[str]]:
 
 
 def _flickr30k_annotations(path: Path, photos: Path) -> Prepared:
-    """One row per photo: `raw` is a JSON list of captions, `split` and `filename` beside it."""
+    """One row per photo: `raw` is a JSON list of captions, alongside `split` and `filename`."""
     captions: dict[str, list[str]] = {}
     splits: dict[str, Split] = {}
     for number, row in read_rows(path, ","):
@@ -133,31 +133,31 @@ def _flickr30k_annotations(path: Path, photos: Path) -> Prepared:
 def coco(folder: Path) -> Prepared:
     """captions_train and captions_val of 2014 or 2017, with their pictures.
 
-    train is trained on. Of val (in order of picture number) the first 5,000 are dev and the next
-    5,000 test, the rest is trained on, as in Karpathy's proportions; a val of at most 10,000 is
-    halved. For Karpathy's own choice of pictures use `karpathy`.
+    train is for training. Of val (in order of image id) the first 5,000 are dev, the next 5,000
+    test and the rest training, as in Karpathy's proportions; a val of at most 10,000 is halved.
+    For Karpathy's own choice of pictures use `karpathy`.
     """
     for year in ("2014", "2017"):
-        train = _first_file(folder, _annotation_places("train", year))
-        val = _first_file(folder, _annotation_places("val", year))
+        train = _first_file(folder, _annotation_paths("train", year))
+        val = _first_file(folder, _annotation_paths("val", year))
         if train is not None and val is not None:
             break
     else:
         raise DataError(
-            f"{folder}: captions_train2014.json and captions_val2014.json (or 2017) are not there, "
-            "nor in its folder annotations"
+            f"{folder}: captions_train2014.json and captions_val2014.json (or 2017) are missing, "
+            "here and in annotations/"
         )
-    trained = _coco_file(train, _photos(folder, (f"train{year}", f"images/train{year}")))
-    held = _coco_file(val, _photos(folder, (f"val{year}", f"images/val{year}")))
-    part = min(5000, len(held.examples) // 2)
+    train_part = _coco_file(train, _photos(folder, (f"train{year}", f"images/train{year}")))
+    val_part = _coco_file(val, _photos(folder, (f"val{year}", f"images/val{year}")))
+    part = min(5000, len(val_part.examples) // 2)
     moved = [
         replace(example, split="dev" if place < part else "test" if place < 2 * part else "train")
-        for place, example in enumerate(held.examples)
+        for place, example in enumerate(val_part.examples)
     ]
-    return Prepared(trained.examples + moved, trained.notes + held.notes)
+    return Prepared(train_part.examples + moved, train_part.notes + val_part.notes)
 
 
-def _annotation_places(part: str, year: str) -> tuple[str, ...]:
+def _annotation_paths(part: str, year: str) -> tuple[str, ...]:
     name = f"captions_{part}{year}.json"
     return (f"annotations/{name}", name)
 
@@ -200,7 +200,7 @@ def _karpathy_images(path: Path) -> list[dict[str, Any]]:
     return images
 
 
-# ---------------------------------------------------------------- where things are
+# ---------------------------------------------------------------- finding files
 
 
 def _photos(folder: Path, names: Sequence[str]) -> Path:

@@ -1,4 +1,4 @@
-"""The converter of people's own tables: one row per text, in CSV or its relatives."""
+"""The converter of tables with one text per row: CSV, TSV and the like."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of a table's columns; None: found by the usual names."""
+    """The names of a table's columns; None: one of the usual names."""
 
     media: str | None = None
     text: str | None = None
@@ -41,8 +41,8 @@ def from_csv(
 ) -> Prepared:
     """A table with one text per row (comma, tab, semicolon or bar between columns).
 
-    Rows of one picture are put together. Without a split column, shares `dev` and `test` of the
-    items are held out, chosen by a hash of the item's name: the same on every run and machine.
+    Rows of the same item are grouped. Without a split column, the shares `dev` and `test` of the
+    items are held out by a hash of the item's name: the same on every run and machine.
     """
     columns = columns or Columns()
     header = read_text(file).split("\n", 1)[0]
@@ -104,6 +104,6 @@ def _held_out(items: Iterable[str], dev: float, test: float) -> dict[str, Split]
         counts = [0, 0]
     ends = (counts[0], counts[0] + counts[1])
     return {
-        item: "dev" if place < ends[0] else "test" if place < ends[1] else "train"
-        for place, item in enumerate(order)
+        item: "dev" if rank < ends[0] else "test" if rank < ends[1] else "train"
+        for rank, item in enumerate(order)
     }

@@ -222,14 +222,14 @@ class CachedPictures:
         pictures: Mapping[str, Path],
         mirrored: Mapping[str, Path],
     ) -> None:
-        from sightline.data.features import extract_features
+        from sightline.data.features import FeatureKey, extract_features
 
         self.layout = Layout.grid(*network.grid())
         self.stream = "vectors"
         if recipe.encoder.learning == "upper":
             network, self.stream = network.below(), "lower"
         self.caches = [extract_features(pictures, network, recipe.features)]
-        self.key = self.caches[0].key
+        self.key = FeatureKey.of(network)
         if recipe.encoder.mirror:
             spec = network.spec
             network.spec = replace(spec, mirror=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sightline.data.manifest import normalise_caption
 from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.media.focus import Region, focus_bias
-from sightline.media.image import ImageSpec, read_picture
+from sightline.media.image import MAX_PIXELS, ImageSpec, read_picture
 from sightline.runtime.codec import Codec
 from sightline.tasks.caption.recipe import CaptionRecipe
 from sightline.types import Inputs, Stream
@@ -33,7 +33,7 @@ class PictureReader:
         max_pixels: int = MAX_PIXELS,
         whole: bool = True,
     ) -> list[Inputs]:
-        inputs = read_picture(source, self.spec, self.grid, max_pixels)
+        inputs = read_picture(source, self.spec, self.grid, max_pixels=max_pixels)
         if focus is None:
             return [inputs]
         (layout,) = inputs.layouts

@@ -1,0 +1,181 @@
+"""The sections that recipes of several tasks share, as frozen dataclasses.
+
+A comment next to or above a field is its entry in `docs/reference/recipe-keys.md`, which
+`config/reference.py` generates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from sightline.config.reader import Check
+
+CellKind = Literal["rnn", "gru", "lstm"]
+
+Count = Annotated[int, Check(lambda n: n >= 0, "0 or more")]
+Positive = Annotated[int, Check(lambda n: n >= 1, "1 or more")]
+Odd = Annotated[int, Check(lambda n: n >= 1 and n % 2 == 1, "1, 3, 5 …")]
+Weight = Annotated[float, Check(lambda x: x >= 0, "0 or more")]
+AboveZero = Annotated[float, Check(lambda x: x > 0, "more than 0")]
+Share = Annotated[float, Check(lambda x: 0 <= x <= 1, "from 0 to 1")]
+BelowOne = Annotated[float, Check(lambda x: 0 <= x < 1, "0 or more and less than 1")]
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """How the decoder looks at the context set (PAPERS §2)."""
+
+    kind: Literal["none", "content", "location"] = "content"
+    hard: bool = False  # look at one sampled position instead of the weighted sum
+    size: Positive = 512  # A, the width of the tanh layer
+    filters: Positive = 10  # location-aware: number of convolution filters
+    width: Odd = 31  # location-aware: their width K
+    cumulative: bool = False  # location-aware: convolve the sum of all previous weights
+    temperature: AboveZero = 1.0  # below 1 sharpens
+    top_k: Count = 0  # keep only the k best scores; 0 keeps all
+    window: Count = 0  # only positions within this many of the last focus; 0 for all
+    smoothing: bool = False  # logistic in place of exp
+
+
+@dataclass(frozen=True)
+class DecoderConfig:
+    """The decoder of Xu et al., conditional (with a context set) or not."""
+
+    cell: CellKind = "lstm"
+    embedding: Positive = 512
+    hidden: Positive = 512
+    layers: Positive = 1
+    attention: AttentionConfig = field(default_factory=AttentionConfig)
+    # Where the mean of the context set enters besides attention: the first state (Xu et al.),
+    # one step before the first word (Vinyals et al.), every step (Donahue et al.).
+    context: tuple[Literal["state", "first", "every"], ...] = ("state",)
+    gate: bool = True  # Xu et al.'s β_t
+    output: Literal["deep", "plain"] = "deep"  # eq. 7, or straight from h_t
+    dropout: BelowOne = 0.0
+    sampled_softmax: Count = 0  # negatives per batch in training; 0 uses the whole vocabulary
+    tied: bool = False  # the output layer's matrix is the embedding's
+
+
+@dataclass(frozen=True)
+class ImageEncoderConfig:
+    """A convolutional network that reads pictures (`nn/encoders/image.py`)."""
+
+    name: str = "efficientnet_lite2"
+    # A file, package:NAME, hub:NAME or a run that trained its encoder; `default`: as published
+    weights: str = "default"
+    stride: int | None = None  # of the feature map, 16 or 32; null: the network's usual one
+    size: Positive | None = None  # of the input in pixels; null: the network's usual one
+    # How a picture is made square: the middle of it, or all of it; null: the network's usual way
+    mode: Literal["crop", "squeeze"] | None = None
+    # What is trained with the decoder: nothing, the layers above the map of stride 16, everything,
+    # or everything from random weights
+    learning: Literal["frozen", "upper", "tuned", "scratch"] = "frozen"
+    mirror: bool = False  # in training, flip half of the pictures left to right
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """The beam search of evaluation, and the default of `describe` and `translate`."""
+
+    beam: Positive = 5
+    max_length: Positive = 30
+    min_length: Count = 0
+    length_penalty: float = 0.0
+
+
+@dataclass(frozen=True)
+class RecurrentConfig:
+    """A recurrent encoder of a sequence."""
+
+    cell: CellKind = "gru"
+    embedding: Positive = 256
+    hidden: Positive = 256
+    layers: Positive = 1
+    bidirectional: bool = True
+    summary: bool = False  # one vector, the last state: an encoder-decoder without attention
+    dropout: BelowOne = 0.0
+
+
+@dataclass(frozen=True)
+class VocabularyConfig:
+    """The tokens of one language (`data/vocabulary.py`)."""
+
+    kind: Literal["word", "char", "bpe"] = "bpe"
+    size: Positive = 8000  # at most this many tokens
+    min_count: Positive = 1  # tokens (BPE: merges) that occur less often are left out
+
+
+@dataclass(frozen=True)
+class HardConfig:
+    """The hard-attention objective (Xu et al. §4.1)."""
+
+    samples: Positive = 1  # N
+    reward: Weight = 1.0  # λ_r
+    entropy: Weight = 0.002  # λ_e
+    baseline: bool = True
+    decay: BelowOne = 0.9  # of the moving-average baseline
+    expectation: Share = 0.5  # probability, per example, of using α in place of the sample
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """What is minimised."""
+
+    label_smoothing: BelowOne = 0.0
+    doubly_stochastic: Weight = 0.0  # λ of Xu et al. eq. 14
+    hard: HardConfig = field(default_factory=HardConfig)
+    per: Literal["token", "sequence"] = "token"  # what the loss is divided by
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    """The optimiser and its step size."""
+
+    kind: Literal["sgd", "adagrad", "adadelta", "rmsprop", "adam", "adamw"] = "adam"
+    learning_rate: Weight = 1e-3
+    momentum: BelowOne = 0.0  # sgd and rmsprop
+    betas: tuple[BelowOne, BelowOne] = (0.9, 0.999)  # adam and adamw
+    rho: BelowOne = 0.95  # adadelta's and rmsprop's decay
+    weight_decay: Weight = 0.0
+    clip_norm: Weight = 5.0  # of the whole gradient; 0: no clipping
+    encoder: Weight = 1.0  # the encoder's learning rate as a factor of the decoder's
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    """The learning rate over time, as a factor of `optimiser.learning_rate`."""
+
+    kind: Literal["constant", "linear", "cosine", "exponential", "inverse_sqrt"] = "constant"
+    warmup: Count = 0  # steps over which the factor rises from 0 to 1
+    final: Weight = 0.0  # linear and cosine end at this factor; exponential reaches it
+
+
+@dataclass(frozen=True)
+class BatchingConfig:
+    """How sequences are grouped into minibatches (`data/batching.py`)."""
+
+    kind: Literal["same_length", "similar_length", "token_budget"] = "same_length"
+    size: Positive = 64  # sequences; with token_budget, padded tokens
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """The training loop."""
+
+    steps: Positive = 10_000
+    seed: Count = 1
+    initial: str | None = None  # a model of the same recipe whose weights training starts from
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    # The share of previous words that the model samples itself at the last step; grows from 0
+    scheduled_sampling: BelowOne = 0.0
+    ema: BelowOne = 0.0  # decay of the averaged weights that are evaluated and saved; 0: none
+    evaluate_every: Positive = 500
+    save_every: Count = 0  # steps between extra checkpoints; 0: none
+    keep: Positive = 2  # newest checkpoints kept in addition to the best one
+    select: str = "loss"  # the metric that chooses the best checkpoint
+    patience: Count = 0  # stop after this many evaluations without a better one; 0: never
+    explode: AboveZero = 5.0  # stop when the loss exceeds this many times its first value
+    tensorboard: bool = True
+    device: str = "auto"  # auto, cpu, cuda, cuda:1 …
