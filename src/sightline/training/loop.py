@@ -17,7 +17,7 @@ from rich.console import Console
 from sightline import config as recipes
 from sightline import zoo
 from sightline.errors import CheckpointError, TrainingError
-from sightline.metrics.base import lower_is_better
+from sightline.metrics import info
 from sightline.nn.decoder import DecoderState
 from sightline.nn.device import pick_device
 from sightline.nn.kernels.malloc import keep_freed_memory
@@ -221,7 +221,7 @@ class Trainer:
             self.model.eval()
             metrics = self.task.evaluate(self.model)
             showcase = self.task.showcase(self.model)
-        value = -metrics[select] if lower_is_better(select) else metrics[select]
+        value = metrics[select] if info(select).higher_is_better else -metrics[select]
         is_best = progress.best is None or value > progress.best
         if is_best:
             progress.best, progress.best_step, progress.stale = value, progress.step, 0
