@@ -15,7 +15,6 @@ import typer
 
 if TYPE_CHECKING:
     from sightline.samples import Sample
-    from sightline.tasks.captioner import Captioner
     from sightline.types import Description
 
 CAPTIONER, LANGUAGE_MODEL = "default", "shakespeare"
@@ -55,11 +54,10 @@ def describe_photos(model: Path | str) -> None:
 
     for photo, picture, description in zip(photos, pictures, descriptions, strict=True):
         path = OUT / "photos" / f"{photo.path.stem}.png"
-        draw_attention(picture, description, path, visible_box=captioner.visible_box(picture))
+        draw_attention(picture, description, path)
     moving = OUT / "photos" / f"{photos[0].path.stem}.gif"
-    box = captioner.visible_box(pictures[0])
-    animate_attention(pictures[0], descriptions[0], moving, visible_box=box)
-    _write_page(photos, descriptions, captioner)
+    animate_attention(pictures[0], descriptions[0], moving)
+    _write_page(photos, descriptions)
     typer.echo("\nWhere it looked for each word:")
     for path, what in (
         (OUT / "photos.html", "all of them; point at a word"),
@@ -70,18 +68,15 @@ def describe_photos(model: Path | str) -> None:
     typer.echo()
 
 
-def _write_page(
-    photos: list[Sample], descriptions: list[Description], captioner: Captioner
-) -> None:
+def _write_page(photos: list[Sample], descriptions: list[Description]) -> None:
     from sightline.report import ReportItem, write_report
 
     items = [
         ReportItem(f"{photo.name}: {photo.credit}", photo.path, (photo.alt,), description, {})
         for photo, description in zip(photos, descriptions, strict=True)
     ]
-    spec = captioner.encoder.spec
     title = "Photos that ship with Sightline"
-    write_report(OUT / "photos.html", items, title=title, metrics={"corpus": {}}, image_spec=spec)
+    write_report(OUT / "photos.html", items, title=title, metrics={"corpus": {}})
 
 
 def write_verses() -> None:

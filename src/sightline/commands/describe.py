@@ -63,7 +63,7 @@ def describe(
         failed += isinstance(result, str)
         _show(name, result, as_json=as_json, alone=len(files) == 1)
         if figure is not None and not isinstance(result, str):
-            _draw(figure, figure_format, name, picture, result, captioner)
+            _draw(figure, figure_format, name, picture, result)
     if failed:
         raise typer.Exit(2)
 
@@ -126,17 +126,7 @@ def _show(name: str, result: Description | str, *, as_json: bool, alone: bool) -
             typer.echo(" " * len(start) + f"{other.text}  ({other.score:.2f})")
 
 
-def _draw(
-    folder: Path,
-    suffix: str,
-    name: str,
-    picture: Any,
-    result: Description,
-    captioner: Captioner,
-) -> None:
-    from sightline.figures import animate_attention, draw_attention
-
+def _draw(folder: Path, suffix: str, name: str, picture: Any, result: Description) -> None:
     path = folder / f"{'stdin' if name == '-' else Path(name).stem}.{suffix}"
-    draw = animate_attention if suffix in ("gif", "webp") else draw_attention
-    draw(picture, result, path, visible_box=captioner.visible_box(picture))
+    result.figure(path, picture)
     typer.echo(f"wrote {path}", err=True)

@@ -113,7 +113,6 @@ def _report(
         metrics=scores,
         curves=read_log(log) if log.is_file() else (),  # a run has its log, a zoo model none
         paper=PUBLISHED.get(model.recipe.benchmark or ""),
-        image_spec=model.encoder.spec,
     )
     typer.echo(f"wrote {path}", err=True)
 
