@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +28,9 @@ from sightline.figures import (
     draw_surprise,
 )
 from sightline.figures.attention import PANEL, panel_size
+from sightline.figures.chart import Curve, chart
 from sightline.figures.looks import light, looks_of, smooth_maps
-from sightline.types import Description, Layout
+from sightline.types import WHOLE, Description, Layout
 
 SVG = "{http://www.w3.org/2000/svg}"
 GREY = np.full((90, 120, 3), 128, np.uint8)
@@ -103,14 +105,14 @@ def test_the_map_is_a_gaussian_of_the_papers_width_around_a_single_cell() -> Non
 def test_light_dims_where_it_did_not_look_and_whitens_where_it_did() -> None:
     heat = np.zeros((64, 64), np.float32)
     heat[:, 32:] = 1
-    lit = light(GREY, heat, (0, 0, 120, 90))
+    lit = light(GREY, heat, WHOLE)
     assert lit[:, :40].max() < 60
     assert lit[:, 80:].min() > 150
 
 
 def test_nothing_outside_the_part_that_the_encoder_saw_is_lit() -> None:
     heat = np.ones((64, 64), np.float32)
-    lit = light(GREY, heat, (40, 20, 100, 80))
+    lit = light(GREY, heat, (40 / 120, 20 / 90, 100 / 120, 80 / 90))
     assert lit[25:75, 45:95].min() > 150
     assert lit[:, :30].max() < 60
     assert lit[:8].max() < 60
@@ -191,6 +193,16 @@ def test_a_picture_may_be_a_file(tmp_path: Path) -> None:
     draw_attention(tmp_path / "photo.png", described("a dog"), tmp_path / "file.png")
     draw_attention(GREY, described("a dog"), tmp_path / "array.png")
     assert (tmp_path / "file.png").read_bytes() == (tmp_path / "array.png").read_bytes()
+
+
+def test_the_light_lies_on_the_part_that_the_encoder_saw(tmp_path: Path) -> None:
+    whole = described("a", [24], end=False)  # the middle of 7 × 7
+    for name, box in (("left", (0, 0, 0.5, 1)), ("right", (0.5, 0, 1, 1))):
+        part = replace(whole, layout=Layout.grid(7, 7, box=box))
+        part.figure(tmp_path / f"{name}.svg", GREY)
+        panel = panels_of(tmp_path / f"{name}.svg")[1].mean(axis=2)
+        column = panel.mean(axis=0).argmax() / panel.shape[1]
+        assert column == pytest.approx((box[0] + box[2]) / 2, abs=0.02)
 
 
 def test_systems_are_compared_one_under_the_other(tmp_path: Path) -> None:
@@ -335,8 +347,10 @@ def test_what_cannot_be_drawn_is_said(tmp_path: Path) -> None:
     spoiled.attention[0, 0] = np.nan
     with pytest.raises(UserError, match="not numbers"):
         draw_attention(GREY, spoiled, out)
-    with pytest.raises(UserError, match="visible box"):
-        draw_attention(GREY, good, out, visible_box=(0, 0, 500, 20))
+    for box in ((0, 0, 500, 20), (0.5, 0, 0.5, 1)):
+        outside = replace(good, layout=Layout.grid(7, 7, box=box))
+        with pytest.raises(UserError, match=r"box .* is not a part of the picture"):
+            draw_attention(GREY, outside, out)
     with pytest.raises(UserError, match="no such file"):
         draw_attention(tmp_path / "none.jpg", good, out)
     with pytest.raises(UserError, match="does not fit 1 row words"):
@@ -415,7 +429,6 @@ def test_surprise_is_drawn_as_colour(tmp_path: Path) -> None:
 
 
 def test_curves_mark_the_lowest_loss_and_the_highest_bleu(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     events = [
         {
             "kind": "evaluation",
@@ -429,8 +442,25 @@ def test_curves_mark_the_lowest_loss_and_the_highest_bleu(tmp_path: Path) -> Non
     log = tmp_path / "run" / "log.jsonl"
     log.parent.mkdir()
     log.write_text("".join(json.dumps(event) + "\n" for event in events))
-    for metric, best in (("loss", "2.000"), ("bleu_4", "0.300")):
+    for metric, best in (("loss", "2.0000"), ("bleu_4", "30.00")):
         draw_curves([log.parent], tmp_path / "c.svg", metric)
-        assert f"run: {best}" in (tmp_path / "c.svg").read_text()
+        assert f"run: {best}" in texts_of(tmp_path / "c.svg")
     with pytest.raises(UserError, match="no evaluation of cider"):
         draw_curves([log.parent], tmp_path / "c.svg", "cider")
+
+
+def test_a_chart_has_round_numbers_and_its_curves_inside_them(tmp_path: Path) -> None:
+    falling = [(float(x), 9.0 / (x + 1)) for x in range(40)]
+    sheet = chart([Curve(falling, "run", thick=False)], x_label="x")
+    sheet.save(tmp_path / "c.svg")
+    numbers = [float(text) for text in texts_of(tmp_path / "c.svg") if text[0].isdigit()]
+    assert numbers == [0, 0.5, 1, 1.5, 2, 0, 10, 20, 30]  # the first tenth is far above
+    ((_, top), *_, (right, low)) = sheet.polylines[0].points
+    assert top == pytest.approx(sheet.lines[-1].y0)  # and drawn at the edge
+    assert right == pytest.approx(sheet.lines[0].x1)
+    assert top < low < sheet.lines[0].y0
+    for suffix in ("png", "pdf"):
+        sheet.save(tmp_path / f"c.{suffix}")
+    with Image.open(tmp_path / "c.png") as image:
+        colours = {colour for _, colour in image.getcolors(1 << 20) or ()}
+    assert sheet.polylines[0].colour in colours

@@ -22,9 +22,9 @@ import pytest
 from PIL import Image
 
 from sightline.errors import UserError
-from sightline.media.image import ImageSpec
+from sightline.figures.looks import smooth_maps
 from sightline.metrics import score
-from sightline.report import ReportItem, Sample, write_report
+from sightline.report import ReportItem, Selection, write_report
 from sightline.types import Description, Layout
 
 NASTY = ("<script>alert(1)</script>", '"quoted"', "it's", "a&b", "{{cards}}", "🐕‍🦺", "كلب", "</p>")
@@ -158,7 +158,7 @@ def test_the_page_asks_nothing_of_the_network(tmp_path: Path) -> None:
 
 def test_the_worst_come_first_and_a_large_evaluation_is_sampled(tmp_path: Path) -> None:
     items = items_of(tmp_path, 60)
-    page = write_page(tmp_path / "r.html", items[::-1], limit=Sample(worst=10, best=5, random=4))
+    page = write_page(tmp_path / "r.html", items[::-1], limit=Selection(worst=10, best=5, random=4))
     cards = page.of_class("card")
     assert [card["data-group"] for card in cards].count("worst") == 10
     scores = [float(card["data-scores"].split()[1]) for card in cards]
@@ -166,7 +166,7 @@ def test_the_worst_come_first_and_a_large_evaluation_is_sampled(tmp_path: Path) 
     assert scores[:10] == pytest.approx([0.01 * i for i in range(10)])
     assert scores[-5:] == pytest.approx([0.01 * i for i in range(55, 60)])
     assert len(set(scores)) == len(scores) == 19
-    assert "19 of 60 pictures" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "19 of 60 examples" in (tmp_path / "r.html").read_text(encoding="utf-8")
     everything = write_page(tmp_path / "all.html", items, limit=None)
     assert len(everything.of_class("card")) == 60
 
@@ -174,10 +174,10 @@ def test_the_worst_come_first_and_a_large_evaluation_is_sampled(tmp_path: Path) 
 def test_of_an_error_rate_the_highest_is_the_worst(tmp_path: Path) -> None:
     plain = items_of(tmp_path, 5)
     items = [
-        ReportItem(item.id, item.image_path, item.references, item.description, {"wer": 0.1 * i})
+        ReportItem(item.id, item.source, item.references, item.description, {"wer": 0.1 * i})
         for i, item in enumerate(plain)
     ]
-    unscored = ReportItem("none", plain[0].image_path, (), plain[0].description, {})
+    unscored = ReportItem("none", plain[0].source, (), plain[0].description, {})
     cards = write_page(tmp_path / "r.html", [unscored, *items]).of_class("card")
     assert [card["data-scores"] for card in cards] == ["0.4", "0.3", "0.2", "0.1", "0", "nan"]
 
@@ -187,7 +187,7 @@ def test_pictures_without_scores_keep_their_order_and_none_is_called_worst(tmp_p
     path = tmp_path / "report.html"
     write_report(path, items[::-1], title="none", metrics={"corpus": {}})
     text = path.read_text(encoding="utf-8")
-    assert "4 pictures." in text
+    assert "4 examples." in text
     assert "CIDEr" not in text
     assert '<select id="sort"></select>' in text  # which the page then hides
     assert re.findall(r"number(\d)<", text) == ["3", "2", "1", "0"]
@@ -205,13 +205,55 @@ def test_attention_is_stored_to_a_part_in_255(tmp_path: Path) -> None:
 
 
 def test_attention_lies_on_the_part_that_the_encoder_saw(tmp_path: Path) -> None:
-    items = items_of(tmp_path, 1, size=(100, 200))
-    page = write_page(tmp_path / "r.html", items, image_spec=ImageSpec(224))
+    (item,) = items_of(tmp_path, 1, size=(100, 200))
+    layout = Layout.grid(5, 5, box=(0.28125, 0.0625, 0.71875, 0.9375))
+    seen = replace(item, description=replace(item.description, layout=layout))
+    page = write_page(tmp_path / "r.html", [seen])
     box = [float(part) for part in page.of_class("cap")[0]["data-box"].split()]
-    side = 224 / 256
-    assert box == pytest.approx(
-        [(1 - side / 2) / 2, (1 - side) / 2, (1 + side / 2) / 2, (1 + side) / 2], abs=1e-3
+    assert box == pytest.approx(layout.box, abs=1e-4)
+
+
+def test_the_page_smooths_attention_as_the_figures_do(tmp_path: Path) -> None:
+    """The script multiplies what the page holds: the weights, and by side a matrix (16 N, N)."""
+    (item,) = items_of(tmp_path, 1)
+    (caption,) = write_page(tmp_path / "r.html", [item]).of_class("cap")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    (data,) = re.findall(r"spreads \} = (\{.*\});", text)
+    spread = np.frombuffer(base64.b64decode(json.loads(data)["spreads"]["5"]), "<f4").reshape(80, 5)
+    peaks, low, high = (
+        np.array(caption[f"data-{key}"].split(), float)[:, None, None]
+        for key in ("peaks", "low", "high")
     )
+    stored = np.frombuffer(base64.b64decode(caption["data-weights"]), np.uint8).reshape(4, 5, 5)
+    maps = (spread @ (stored / 255 * peaks) @ spread.T - low) / (high - low)
+    attention = item.description.attention
+    assert attention is not None
+    drawn = smooth_maps(attention[:4], Layout.grid(5, 5))
+    np.testing.assert_allclose(np.clip(maps, 0, 1), drawn, atol=0.01)
+
+
+def test_a_text_is_shown_with_the_words_that_each_word_looked_at(tmp_path: Path) -> None:
+    layout = Layout.words(["▁the", "▁snow", "board", "<end>"])
+    attention = np.array([[1, 0, 0, 0], [0, 0.25, 0.5, 0.25]], np.float32)
+    found = Description("das <b>", ("▁das", "▁<b>"), 0.0, (-0.1, -0.2), attention, layout)
+    plain = Description("das", ("das",), 0.0, (-0.1,))
+    page = write_page(
+        tmp_path / "r.html",
+        [
+            ReportItem("1", "the snowboard", ("ein",), found, {"sacrebleu": 38.1}),
+            ReportItem("2", "no <attention>", ("ein",), plain, {"sacrebleu": 40.0}),
+        ],
+        metrics={"corpus": {"sacrebleu": 39.05}},
+    )
+    assert not page.open
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<span>the</span> <span>snowboard</span>" in text
+    caption, _ = page.of_class("cap")
+    weights = np.frombuffer(base64.b64decode(caption["data-weights"]), np.uint8).reshape(2, 2)
+    np.testing.assert_array_equal(weights, [[255, 0], [0, 255]])
+    assert caption["data-peaks"] == "1 0.75"
+    assert "no &lt;attention&gt;" in text
+    assert "BLEU (sacreBLEU) <b>38.10</b>" in text
 
 
 def test_pictures_are_small_inside_and_keep_their_proportions(tmp_path: Path) -> None:
@@ -236,7 +278,7 @@ def test_the_scores_stand_beside_the_papers(tmp_path: Path) -> None:
     paper = {"Xu et al., soft": {"bleu_4_nobp": 19.5}, "hard <x>": {"bleu_4_nobp": 21.33}}
     page = write_page(tmp_path / "r.html", items, metrics=metrics, paper=paper)
     cells = [cell for cell in page.texts["td"] if cell.strip()]
-    assert cells == ["21.3", "20.5 – 22.5", "19.5", "21.33", "62.1", "60.0 – 65.0"]
+    assert cells == ["21.34", "20.51 – 22.49", "19.5", "21.33", "62.10", "60.00 – 65.00"]
     assert {"Xu et al., soft", "hard <x>", "BLEU-4 (no BP)"} <= set(page.texts["th"])
     assert "bleu|<no bp>" in page.texts["code"]
     assert "METEOR is left out: no tables" in page.texts["p"]
@@ -249,9 +291,9 @@ def test_the_curves_of_the_log_are_drawn_with_their_best_marked(tmp_path: Path) 
     items = items_of(tmp_path, 2)
     page = write_page(tmp_path / "r.html", items, curves=EVENTS)
     labels = [v["aria-label"] for tag, v in page.elements if tag == "svg" and "aria-label" in v]
-    assert labels == ["Loss", "BLEU-4, best 17.3 at step 500"]
-    lines = {v["class"]: v["points"] for tag, v in page.elements if tag == "polyline"}
-    loss = [tuple(map(float, point.split(","))) for point in lines["thin"].split()]
+    assert labels == ["Loss", "BLEU-4, best 17.30 at step 500"]
+    thin, _ = (values["points"] for tag, values in page.elements if tag == "polyline")
+    loss = [tuple(map(float, point.split(","))) for point in thin.split()]
     assert len(loss) == 99  # the one that was no number is left out
     assert loss[20][1] < loss[-1][1]  # falls: y grows downwards
     assert all(math.isfinite(x) and math.isfinite(y) for x, y in loss)
@@ -273,9 +315,9 @@ def test_items_without_attention_or_without_a_picture_are_shown_as_they_are(tmp_
     page = write_page(
         tmp_path / "r.html",
         [
-            ReportItem("blind", item.image_path, ("r",), blind, {"cider": 0.0}),
+            ReportItem("blind", item.source, ("r",), blind, {"cider": 0.0}),
             ReportItem("lost", tmp_path / "no<ne>.jpg", ("r",), item.description, {"cider": 1.0}),
-            ReportItem(7, item.image_path, (), item.description, {}),  # type: ignore[arg-type]
+            ReportItem(7, item.source, (), item.description, {}),  # type: ignore[arg-type]
         ],
     )
     assert page.words[0] == ["a", "<dog>"]
@@ -303,7 +345,9 @@ def test_a_caption_is_one_stop_of_the_keyboard(tmp_path: Path) -> None:
 def test_the_same_evaluation_gives_the_same_bytes(tmp_path: Path) -> None:
     items = items_of(tmp_path, 40)
     for name in ("one", "two"):
-        write_report(tmp_path / f"{name}.html", items, title="t", metrics={}, limit=Sample(5, 5, 5))
+        write_report(
+            tmp_path / f"{name}.html", items, title="t", metrics={}, limit=Selection(5, 5, 5)
+        )
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
 
 
@@ -321,7 +365,7 @@ def test_mistakes_are_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"item bad: .*9 positions"):
         write_report(
             tmp_path / "r.html",
-            [ReportItem("bad", items[0].image_path, (), wrong, {})],
+            [ReportItem("bad", items[0].source, (), wrong, {})],
             title="t",
             metrics={},
         )
@@ -394,7 +438,7 @@ def test_sorting_finding_and_attention_work_in_a_browser(tmp_path: Path) -> None
     assert results["first"] == ["item-0", "item-1", "item-2"]
     assert results["best"] == ["item-8", "item-7", "item-6"]
     assert results["found"] == ["item-7"]
-    assert results["count"] == "1 picture"
+    assert results["count"] == "1 example"
     assert results["none"] == [0, False]
     assert results["focus"] == "dog"
     assert results["now"] == ["dog"]

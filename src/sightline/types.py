@@ -204,22 +204,15 @@ class Description:
     layout: Layout | None = None
     alternatives: tuple[Description, ...] = field(default=())
 
-    def figure(
-        self,
-        path: Path | str,
-        picture: Array | Path | str | None = None,
-        *,
-        visible_box: tuple[float, float, float, float] | None = None,
-    ) -> None:
+    def figure(self, path: Path | str, picture: Array | Path | str | None = None) -> None:
         """Draw where each word looked: over the picture, the words or the time that it describes.
 
-        `picture` (a file or (H, W, 3) bytes) is needed for attention over one; `visible_box` is
-        the part of it that the encoder saw, if not the whole. PNG, JPEG and SVG; over pictures
-        also GIF and WebP, which move.
+        Attention over a picture needs the `picture`, a file or (H, W, 3) bytes. PNG, JPEG, SVG and
+        PDF; over pictures also GIF and WebP, which move.
         """
         from sightline.figures import draw
 
-        draw(self, path, picture, visible_box=visible_box)
+        draw(self, path, picture)
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary that `json.dumps` takes as it is."""

@@ -76,7 +76,7 @@ def test_every_format_gives_the_same_scores(files, hypotheses, references):
         assert content[key] == expected[key]
 
 
-def test_the_table_shows_scores_in_hundredths(files):
+def test_the_table_shows_scores_times_100(files):
     out = run(files / "results.json", files / "annotations.json")
     value = score(HYPOTHESES, REFERENCES, ["rouge_l"])["corpus"]["rouge_l"]
     assert "3 items, 6 references" in out

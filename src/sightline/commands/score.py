@@ -108,6 +108,8 @@ def _print_table(title: str, result: Scores, comparison: Comparison | None) -> N
     from rich.console import Console
     from rich.table import Table
 
+    from sightline.metrics import info
+
     table = Table(title=title, title_justify="left", title_style="bold")
     headings = ["metric", "score", *(["95 % interval"] if result["intervals"] else [])]
     if comparison:
@@ -115,32 +117,19 @@ def _print_table(title: str, result: Scores, comparison: Comparison | None) -> N
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "metric" else "right", no_wrap=True)
     for key, value in result["corpus"].items():
-        scale = _scale(key)
-        cells = [_label(key), f"{value * scale:.2f}"]
+        about = info(key)
+        cells = [about.label, about.show(value)]
         if comparison:
-            low, high = (bound * scale for bound in comparison["intervals"][key])
             p = comparison["p"][key]
-            cells.append(f"{comparison['second'][key] * scale:.2f}")
-            cells.append(f"{comparison['difference'][key] * scale:+.2f}")
-            cells.append(f"{low:+.2f} to {high:+.2f}")
-            cells.append(f"{p:.3f}" if p else "< 0.002")  # a thousand resamples tell no more
+            cells.append(about.show(comparison["second"][key]))
+            cells.append(about.show(comparison["difference"][key], sign=True))
+            bounds = (about.show(bound, sign=True) for bound in comparison["intervals"][key])
+            cells.append(" to ".join(bounds))
+            cells.append(f"{p:.3f}" if p else "< 0.002")  # what a thousand resamples can resolve
         elif result["intervals"]:
-            low, high = (bound * scale for bound in result["intervals"][key])
-            cells.append(f"{low:.2f} to {high:.2f}")
+            cells.append(" to ".join(map(about.show, result["intervals"][key])))
         table.add_row(*cells)
     console = Console()
     console.print(table)
     for signature in dict.fromkeys(result["signatures"].values()):
         console.print(signature, style="dim", markup=False, highlight=False, soft_wrap=True)
-
-
-def _scale(key: str) -> float:
-    """Scores are fractions and printed in hundredths; sacrebleu's are in hundredths already."""
-    return 1.0 if key in ("sacrebleu", "chrf") else 100.0
-
-
-def _label(key: str) -> str:
-    names = {"meteor": "METEOR", "rouge_l": "ROUGE-L", "cider": "CIDEr", "cider_d": "CIDEr-D"}
-    names |= {"cider_plain": "CIDEr (plain)", "sacrebleu": "BLEU (sacrebleu)", "chrf": "chrF2"}
-    plain = key.removesuffix("_nobp").replace("_", "-").upper()
-    return names.get(key, plain + (" (no BP)" if key.endswith("_nobp") else ""))

@@ -12,16 +12,8 @@ from PIL import Image, ImageDraw
 
 from sightline.errors import UserError
 from sightline.figures.files import suffix_of, write
-from sightline.figures.fonts import Lettering, clean
-from sightline.figures.looks import (
-    Box,
-    PictureSource,
-    light,
-    looks_of,
-    read_picture,
-    resized,
-    smooth_maps,
-)
+from sightline.figures.fonts import Lettering
+from sightline.figures.looks import PictureSource, lit_panels, read_picture, resized
 from sightline.types import Description
 
 SUFFIXES = (".gif", ".webp")
@@ -36,7 +28,6 @@ def animate_attention(
     description: Description,
     path: Path | str,
     *,
-    visible_box: Box | None = None,
     side: int = 360,
     steps: int = 4,
 ) -> None:
@@ -47,29 +38,24 @@ def animate_attention(
     suffix = suffix_of(path, SUFFIXES)
     if side < 16 or steps < 1:
         raise UserError("an animation needs a side of at least 16 pixels and at least 1 step")
-    looks = looks_of(description)
-    assert description.layout is not None  # looks_of has seen to it
     pixels = read_picture(picture)
     scale = side / max(pixels.shape[:2])
     height, width = (max(24, round(scale * length)) for length in pixels.shape[:2])
-    small, box = resized(pixels, visible_box, width, height)
-    words = [clean(look.word) for look in looks]
+    small = resized(pixels, width, height)
+    panels = lit_panels(small, description)
+    words = [word for word, _ in panels]
     page = _Page(words, width, height)
     frames, times = [page.frame(small, 0)], [FIRST]
     shown = small
-    if looks:
-        maps = smooth_maps(np.stack([look.weights for look in looks]), description.layout)
-        for number, lightness in enumerate(maps, start=1):
-            lit = light(small, lightness, box)
-            for view in _between(shown, lit, steps):
-                frames.append(page.frame(view, number))
-                times.append(MOVE)
-            times[-1] = HOLD
-            shown = lit
-        for view in _between(shown, small, steps):
-            frames.append(page.frame(view, len(words), done=True))
-            times.append(MOVE)
-        times[-1] = LAST
+    for number, (_, lit) in enumerate(panels, start=1):
+        frames += [page.frame(view, number) for view in _between(shown, lit, steps)]
+        times += [MOVE] * (steps - 1) + [HOLD]
+        shown = lit
+    if panels:  # back to the picture
+        frames += [
+            page.frame(view, len(words), done=True) for view in _between(shown, small, steps)
+        ]
+        times += [MOVE] * (steps - 1) + [LAST]
     _save(frames, times, path, suffix)
 
 
@@ -148,7 +134,7 @@ def _palette(frames: list[Image.Image]) -> Image.Image:
     for number, frame in enumerate(chosen):
         strip.paste(frame, (0, number * height))
     own = [*GROUND, *QUIET, *BRIGHT]  # the page's own colours stay as they are
-    found = strip.quantize(253, Image.Quantize.MEDIANCUT).getpalette() or []
+    colours = strip.quantize(253, Image.Quantize.MEDIANCUT).getpalette() or []
     palette = Image.new("P", (1, 1))
-    palette.putpalette([*own, *found[: 253 * 3]])
+    palette.putpalette([*own, *colours[: 253 * 3]])
     return palette

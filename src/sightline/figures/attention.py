@@ -13,15 +13,7 @@ from numpy.typing import NDArray
 from sightline.errors import UserError
 from sightline.figures.files import suffix_of
 from sightline.figures.fonts import Lettering, clean
-from sightline.figures.looks import (
-    Box,
-    PictureSource,
-    light,
-    looks_of,
-    read_picture,
-    resized,
-    smooth_maps,
-)
+from sightline.figures.looks import PictureSource, lit_panels, read_picture, resized
 from sightline.figures.sheet import FAINT, SUFFIXES, Picture, Sheet, Text
 from sightline.types import Description
 
@@ -48,15 +40,13 @@ def draw_attention(
     description: Description,
     path: Path | str,
     *,
-    visible_box: Box | None = None,
     panel: int = PANEL,
 ) -> None:
     """Draw where each word looked, a panel per word after the picture itself: .png, .jpg or .svg.
 
-    `visible_box` is the part of the picture that the encoder saw (`media.image.visible_box`), if
-    it did not see the whole; `panel` is the side of a panel in pixels.
+    `panel` is the side of a panel in pixels.
     """
-    compare_attention(picture, {"": description}, path, visible_box=visible_box, panel=panel)
+    compare_attention(picture, {"": description}, path, panel=panel)
 
 
 def compare_attention(
@@ -64,7 +54,6 @@ def compare_attention(
     descriptions: Mapping[str, Description],
     path: Path | str,
     *,
-    visible_box: Box | None = None,
     panel: int = PANEL,
 ) -> None:
     """Draw descriptions of one picture, by the name of their system, one under the other."""
@@ -75,9 +64,10 @@ def compare_attention(
         raise UserError(f"a panel of {panel} pixels is too small; give at least 16")
     pixels = read_picture(picture)
     width, height = panel_size(pixels.shape[1], pixels.shape[0], panel)
-    small, box = resized(pixels, visible_box, width, height)
+    small = resized(pixels, width, height)
     sections = [
-        _section(label, description, small, box) for label, description in descriptions.items()
+        _Section(clean(label), clean(each.text), (("", small), *lit_panels(small, each)))
+        for label, each in descriptions.items()
     ]
     _lay_out(sections, width, height).save(path)
 
@@ -86,19 +76,6 @@ def panel_size(width: int, height: int, side: int) -> tuple[int, int]:
     """The picture's proportions with the area of side × side."""
     aspect = min(1 / SLIMMEST, max(SLIMMEST, width / height))
     return round(side * math.sqrt(aspect)), round(side / math.sqrt(aspect))
-
-
-def _section(label: str, description: Description, pixels: NDArray[np.uint8], box: Box) -> _Section:
-    looks = looks_of(description)
-    assert description.layout is not None  # looks_of has seen to it
-    panels = [("", pixels)]
-    if looks:
-        maps = smooth_maps(np.stack([look.weights for look in looks]), description.layout)
-        panels += [
-            (clean(look.word), light(pixels, lightness, box))
-            for look, lightness in zip(looks, maps, strict=True)
-        ]
-    return _Section(clean(label), clean(description.text), tuple(panels))
 
 
 def _lay_out(sections: list[_Section], width: int, height: int) -> Sheet:

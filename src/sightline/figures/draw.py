@@ -1,7 +1,8 @@
-"""The figure of a description, whatever it describes: its layout tells which."""
+"""The figure of a description, whatever it describes: the kind of its layout decides which."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sightline.errors import UserError
@@ -10,28 +11,37 @@ from sightline.figures.animation import SUFFIXES as ANIMATED
 from sightline.figures.animation import animate_attention
 from sightline.figures.attention import draw_attention
 from sightline.figures.files import suffix_of
-from sightline.figures.looks import Box, PictureSource, looks_of
+from sightline.figures.looks import PictureSource, looks_of
 from sightline.figures.sheet import SUFFIXES
-from sightline.types import Description
+from sightline.types import Description, LayoutKind
 
 
-def draw(
-    description: Description,
-    path: Path | str,
-    picture: PictureSource | None = None,
-    *,
-    visible_box: Box | None = None,
-) -> None:
-    """Attention over its picture (still or, as .gif or .webp, moving), over words or over time."""
+def draw(description: Description, path: Path | str, source: PictureSource | None = None) -> None:
+    """Attention over its picture (still or, as .gif or .webp, moving), over words or over time.
+
+    `source` is what was described: a picture's file or its pixels.
+    """
     looks_of(description)  # an error if there is nothing to draw
     kind = description.layout.kind if description.layout else "vector"
-    if kind == "grid":
-        suffix = suffix_of(path, (*SUFFIXES, *ANIMATED))
-        if picture is None:
-            raise UserError("attention over a picture needs the picture: give its file or pixels")
-        show = animate_attention if suffix in ANIMATED else draw_attention
-        show(picture, description, path, visible_box=visible_box)
-    elif kind in ("words", "frames"):
-        draw_alignment(description, path)
-    else:
+    if kind not in FIGURES:
         raise UserError(f"there is no figure for attention over {kind} yet")
+    FIGURES[kind](description, path, source)
+
+
+def _over_picture(description: Description, path: Path | str, source: PictureSource | None) -> None:
+    suffix = suffix_of(path, (*SUFFIXES, *ANIMATED))
+    if source is None:
+        raise UserError("attention over a picture needs the picture: give its file or pixels")
+    (animate_attention if suffix in ANIMATED else draw_attention)(source, description, path)
+
+
+def _alignment(description: Description, path: Path | str, source: PictureSource | None) -> None:
+    draw_alignment(description, path)
+
+
+Figure = Callable[[Description, Path | str, PictureSource | None], None]
+FIGURES: Mapping[LayoutKind, Figure] = {
+    "grid": _over_picture,
+    "words": _alignment,
+    "frames": _alignment,
+}

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from sightline.errors import UserError
-from sightline.figures.curves import _matplotlib
-from sightline.figures.files import write
+from sightline.figures.chart import COLOURS, Curve, chart
 
 Sentence = tuple[int, str, str]  # the source's words, what the model wrote, the reference
 CLASSES = 6
@@ -40,13 +39,13 @@ def quality_by_length(
         tuple((reference,) for _, _, reference in sentences),
     )
     rows = metric.statistics(corpus)  # (N, S)
-    found = []
+    classes = []
     for low, high in itertools.pairwise(edges):
         inside = (lengths > low) & (lengths <= high)
         if inside.any():
             score = float(metric.corpus_scores(rows[inside])[0])
-            found.append((float(lengths[inside].mean()), score, int(inside.sum())))
-    return found
+            classes.append((float(lengths[inside].mean()), score, int(inside.sum())))
+    return classes
 
 
 def draw_quality_by_length(systems: Mapping[str, Sequence[Sentence]], path: Path | str) -> None:
@@ -54,16 +53,15 @@ def draw_quality_by_length(systems: Mapping[str, Sequence[Sentence]], path: Path
     if not systems or not all(systems.values()):
         raise UserError("quality by length needs sentences of at least one system")
     edges = length_classes([row[0] for row in min(systems.values(), key=len)])
-    plt = _matplotlib()
-    figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    for name, rows in systems.items():
-        points = quality_by_length(rows, edges)
-        axes.plot([p[0] for p in points], [p[1] for p in points], "o-", linewidth=2, label=name)
-    axes.set_xlabel("words of the source sentence")
-    axes.set_ylabel("sacreBLEU of the sentences of about that length")
-    axes.set_ylim(bottom=0)
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
-    write(path, lambda file: figure.savefig(file, dpi=140))
-    plt.close(figure)
+    points = {name: quality_by_length(rows, edges) for name, rows in systems.items()}
+    curves = [
+        Curve(line, name, COLOURS[number % len(COLOURS)], dots=line)
+        for number, (name, rows) in enumerate(points.items())
+        if (line := [(length, bleu) for length, bleu, _ in rows])
+    ]
+    chart(
+        curves,
+        x_label="words of the source sentence",
+        y_label="sacreBLEU of the sentences of about that length",
+        from_zero=True,
+    ).save(path)

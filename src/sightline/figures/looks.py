@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,11 @@ from PIL import Image
 
 from sightline.data.vocabulary import SPACE, SPECIALS, Kind, Vocabulary
 from sightline.errors import DataError, UserError
-from sightline.types import Description, Layout
+from sightline.figures.fonts import clean
+from sightline.types import Box, Description, Layout
 
 Floats = NDArray[np.float32]
 PictureSource = NDArray[np.uint8] | str | os.PathLike[str]
-Box = tuple[float, float, float, float]  # left, top, right, bottom in the picture's pixels
 
 UPSAMPLE = 16  # pixels of the smooth map per cell of the grid
 SMOOTH = 20 / 224  # the Gaussian's σ as a part of the map's side: the paper's 20 of 224 pixels
@@ -62,6 +63,12 @@ def looks_of(description: Description) -> list[Look]:
             f"{_name(description)}: attention over {weights.shape[1]} positions does not fit its "
             f"layout ({layout.kind}) of {positions}"
         )
+    left, top, right, bottom = layout.box
+    if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
+        raise UserError(
+            f"{_name(description)}: its layout's box {layout.box} is not a part of the picture; "
+            "give left, top, right and bottom as fractions of it"
+        )
     if not np.isfinite(weights).all():
         raise UserError(f"{_name(description)}: its attention has values that are not numbers")
     return [
@@ -70,7 +77,7 @@ def looks_of(description: Description) -> list[Look]:
 
 
 def positions_of(layout: Layout) -> int:
-    """How many positions (M) the layout tells of."""
+    """How many positions (M) the layout has."""
     if layout.kind == "grid":
         return int(np.prod(layout.shape))
     return max(len(layout.times), len(layout.labels), len(layout.coordinates))
@@ -98,7 +105,13 @@ def words_of(tokens: Sequence[str]) -> list[tuple[str, int, int]]:
 
 
 def smooth_maps(weights: Floats, layout: Layout) -> Floats:
-    """Weights (T, M) over a grid as smooth maps (T, 16 rows, 16 columns) of lightness in [0, 1].
+    """Weights (T, M) over a grid as smooth maps (T, 16 rows, 16 columns) of lightness in [0, 1]."""
+    maps, low, high = smooth(weights, layout)
+    return np.asarray(np.clip((maps - low) / (high - low), 0, 1), np.float32)
+
+
+def smooth(weights: Floats, layout: Layout) -> tuple[Floats, Floats, Floats]:
+    """Smooth weights (T, 16 rows, 16 columns), and which are black and white, both (T, 1, 1).
 
     As in the paper the least weight is black and the greatest is white; but the least is never
     taken above half the even weight 1/M, nor the greatest below twice, so that a model which
@@ -108,14 +121,15 @@ def smooth_maps(weights: Floats, layout: Layout) -> Floats:
         raise UserError(f"attention over {layout.kind} cannot be laid over a picture")
     rows, columns = layout.shape
     cells = weights.reshape(-1, rows, columns)
-    maps = _spread(rows) @ cells @ _spread(columns).T  # (T, 16 rows, 16 columns)
+    maps = np.asarray(spread(rows) @ cells @ spread(columns).T, np.float32)  # (T, 16 r, 16 c)
     even = 1.0 / (rows * columns)
     low = np.minimum(maps.min(axis=(1, 2), keepdims=True), 0.5 * even)
     high = np.maximum(maps.max(axis=(1, 2), keepdims=True), 2.0 * even)
-    return np.asarray(np.clip((maps - low) / (high - low), 0, 1), np.float32)
+    return maps, low, high
 
 
-def _spread(cells: int) -> Floats:
+@lru_cache(maxsize=64)
+def spread(cells: int) -> Floats:
     """(16 N, N): bicubic upsampling and then the Gaussian, as one matrix along one side."""
     unit = Image.fromarray(np.eye(cells, dtype=np.float32))
     size = cells * UPSAMPLE
@@ -141,30 +155,33 @@ def read_picture(picture: PictureSource) -> NDArray[np.uint8]:
     return picture
 
 
-def resized(
-    picture: NDArray[np.uint8], box: Box | None, width: int, height: int
-) -> tuple[NDArray[np.uint8], Box]:
-    """The picture at a panel's size, and the part that the model saw in the panel's pixels."""
-    old_height, old_width = picture.shape[:2]
-    left, top, right, bottom = box or (0.0, 0.0, float(old_width), float(old_height))
-    if not (0 <= left < right <= old_width and 0 <= top < bottom <= old_height):
-        raise UserError(
-            f"the visible box {box} is not inside a picture of {old_width} x {old_height} pixels"
-        )
-    small = Image.fromarray(picture).resize((width, height), Image.Resampling.LANCZOS)
-    across, down = width / old_width, height / old_height
-    return np.asarray(small), (left * across, top * down, right * across, bottom * down)
+def resized(picture: NDArray[np.uint8], width: int, height: int) -> NDArray[np.uint8]:
+    return np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.LANCZOS))
+
+
+def lit_panels(
+    panel: NDArray[np.uint8], description: Description
+) -> list[tuple[str, NDArray[np.uint8]]]:
+    """Each word, and the panel lit where it looked."""
+    looks, layout = looks_of(description), description.layout
+    if not looks or layout is None:
+        return []
+    maps = smooth_maps(np.stack([look.weights for look in looks]), layout)
+    return [
+        (clean(look.word), light(panel, lightness, layout.box))
+        for look, lightness in zip(looks, maps, strict=True)
+    ]
 
 
 def light(pixels: NDArray[np.uint8], lightness: Floats, box: Box) -> NDArray[np.uint8]:
-    """The panel (h, w, 3) dimmed, and bright where the map (16 r, 16 c) over `box` is.
+    """The panel (h, w, 3) dimmed, and bright where the map (16 r, 16 c) over its part `box` is.
 
     Outside the box the model saw nothing; there the light at its edge fades within a few pixels,
     as the Gaussian of a map without an edge would.
     """
     height, width = pixels.shape[:2]
-    left, top = min(round(box[0]), width - 1), min(round(box[1]), height - 1)
-    right, bottom = max(left + 1, round(box[2])), max(top + 1, round(box[3]))
+    left, top = min(round(box[0] * width), width - 1), min(round(box[1] * height), height - 1)
+    right, bottom = max(left + 1, round(box[2] * width)), max(top + 1, round(box[3] * height))
     seen = Image.fromarray(lightness).resize((right - left, bottom - top), Image.Resampling.BICUBIC)
     around = ((top, height - bottom), (left, width - right))
     whole = np.clip(np.pad(np.asarray(seen), around, mode="edge"), 0, 1)

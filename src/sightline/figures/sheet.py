@@ -1,9 +1,10 @@
-"""A sheet of paper with pictures, texts and lines at their places, written as PNG, JPEG or SVG."""
+"""A sheet of paper with pictures, lines and texts at their places: PNG, JPEG, SVG or PDF."""
 
 from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -18,7 +19,8 @@ from sightline.figures.fonts import Lettering, clean
 
 Colour = tuple[int, int, int]
 INK, FAINT, RULE, PAPER = (27, 28, 33), (110, 112, 122), (214, 215, 221), (255, 255, 255)
-SUFFIXES = (".png", ".svg", ".jpg", ".jpeg")
+SUFFIXES = (".png", ".svg", ".jpg", ".jpeg", ".pdf")
+FINE = 4  # curves are drawn this much larger, then reduced, so that their edges are smooth
 FAMILY = "'Helvetica Neue', Helvetica, Arial, 'Noto Sans', 'Noto Sans CJK SC', sans-serif"
 
 
@@ -55,22 +57,39 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Polyline:
+    points: tuple[tuple[float, float], ...]
+    colour: Colour = INK
+    width: float = 2.0
+
+
+@dataclass(frozen=True)
+class Dot:
+    x: float
+    y: float
+    radius: float
+    colour: Colour = INK
+
+
+@dataclass(frozen=True)
 class Sheet:
-    """What is drawn, in order: pictures, then lines, then texts."""
+    """What is drawn, in order: pictures, then lines, curves and dots, then texts."""
 
     width: int
     height: int
     title: str
     pictures: tuple[Picture, ...] = ()
     lines: tuple[Line, ...] = ()
+    polylines: tuple[Polyline, ...] = ()
+    dots: tuple[Dot, ...] = ()
     texts: tuple[Text, ...] = ()
 
     def save(self, path: Path | str) -> None:
         suffix = suffix_of(path, SUFFIXES)
         if suffix == ".svg":
             write(path, lambda file: file.write_text(to_svg(self), encoding="utf-8"))
-        elif suffix == ".png":
-            write(path, lambda file: to_image(self).save(file, "PNG"))
+        elif suffix in (".png", ".pdf"):
+            write(path, lambda file: to_image(self).save(file, suffix[1:].upper()))
         else:
             write(path, lambda file: to_image(self).save(file, "JPEG", quality=92, subsampling=0))
 
@@ -85,10 +104,24 @@ def to_image(sheet: Sheet) -> Image.Image:
     draw = ImageDraw.Draw(image)
     for line in sheet.lines:
         draw.line((line.x0, line.y0, line.x1, line.y1), fill=line.colour, width=1)
+    if sheet.polylines or sheet.dots:
+        image = _with_curves(image, sheet)
+        draw = ImageDraw.Draw(image)
     letters = Lettering(clean(text.text) for text in sheet.texts)
     for text in sheet.texts:
         _draw_text(image, draw, text, letters)
     return image
+
+
+def _with_curves(image: Image.Image, sheet: Sheet) -> Image.Image:
+    large = image.resize((FINE * image.width, FINE * image.height), Image.Resampling.NEAREST)
+    draw = ImageDraw.Draw(large)
+    for curve in sheet.polylines:
+        points = [(FINE * x, FINE * y) for x, y in curve.points]
+        draw.line(points, fill=curve.colour, width=round(FINE * curve.width), joint="curve")
+    for dot in sheet.dots:
+        draw.circle((FINE * dot.x, FINE * dot.y), FINE * dot.radius, fill=dot.colour)
+    return large.reduce(FINE)
 
 
 def _draw_text(
@@ -124,6 +157,16 @@ def to_svg(sheet: Sheet) -> str:
         f"<title>{escape(title)}</title>",
         f'<rect width="100%" height="100%" fill="{_hex(PAPER)}"/>',
     ]
+    return "\n".join([*parts, *svg_parts(sheet), "</svg>", ""])
+
+
+def svg_parts(sheet: Sheet, colours: Mapping[Colour, str] | None = None) -> list[str]:
+    """The elements inside the <svg>; `colours` names some otherwise, as a page's style does."""
+
+    def name(colour: Colour) -> str:
+        return (colours or {}).get(colour) or _hex(colour)
+
+    parts = []
     for picture in sheet.pictures:
         height, width = picture.pixels.shape[:2]
         parts.append(
@@ -133,16 +176,26 @@ def to_svg(sheet: Sheet) -> str:
     for line in sheet.lines:
         parts.append(
             f'<line x1="{line.x0:g}" y1="{line.y0:g}" x2="{line.x1:g}" y2="{line.y1:g}" '
-            f'stroke="{_hex(line.colour)}"/>'
+            f'stroke="{name(line.colour)}"/>'
         )
-    parts += [_svg_text(text) for text in sheet.texts]
-    return "\n".join([*parts, "</svg>", ""])
+    for curve in sheet.polylines:
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in curve.points)
+        parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{name(curve.colour)}" '
+            f'stroke-width="{curve.width:.3g}" stroke-linejoin="round"/>'
+        )
+    for dot in sheet.dots:
+        parts.append(
+            f'<circle cx="{dot.x:.1f}" cy="{dot.y:.1f}" r="{dot.radius:.3g}" '
+            f'fill="{name(dot.colour)}"/>'
+        )
+    return [*parts, *(_svg_text(text, name(text.colour)) for text in sheet.texts)]
 
 
-def _svg_text(text: Text) -> str:
+def _svg_text(text: Text, colour: str) -> str:
     turn = f' transform="rotate({-text.angle} {text.x:g} {text.y:g})"' if text.angle else ""
     return (
-        f'<text x="{text.x:g}" y="{text.y:g}" font-size="{text.size}" fill="{_hex(text.colour)}" '
+        f'<text x="{text.x:g}" y="{text.y:g}" font-size="{text.size}" fill="{colour}" '
         f'text-anchor="{text.anchor}"{turn}>{escape(clean(text.text))}</text>'
     )
 

@@ -6,12 +6,12 @@
 1.0
 """
 
-from sightline.metrics.base import Corpus, Metric
+from sightline.metrics.base import Corpus, Metric, ScoreInfo
 from sightline.metrics.bleu import Bleu
 from sightline.metrics.cider import Cider, DocumentFrequencies
 from sightline.metrics.ptb import tokenize
 from sightline.metrics.rouge import RougeL
-from sightline.metrics.scoring import Comparison, Scores, compare, score
+from sightline.metrics.scoring import Comparison, Scores, compare, info, register, score
 
 __all__ = [
     "Bleu",
@@ -21,8 +21,11 @@ __all__ = [
     "DocumentFrequencies",
     "Metric",
     "RougeL",
+    "ScoreInfo",
     "Scores",
     "compare",
+    "info",
+    "register",
     "score",
     "tokenize",
 ]

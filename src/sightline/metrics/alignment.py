@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sightline.errors import DataError
-from sightline.metrics.base import Floats, Metric
+from sightline.metrics.base import Floats, Metric, ScoreInfo
 
 Links = frozenset[tuple[int, int]]
 _LINK = re.compile(r"(\d+)([-p])(\d+)")
@@ -43,11 +43,7 @@ def read_alignment(line: str, first: int = 1, where: str = "alignment") -> GoldA
 class AlignmentErrorRate(Metric):
     """AER = 1 - (|A∩S| + |A∩P|) / (|A| + |S|); statistics: numerator and denominator."""
 
-    name = "aer"
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return ("aer",)
+    info: Mapping[str, ScoreInfo] = {"aer": ScoreInfo("AER", 100, higher_is_better=False)}
 
     @property
     def signature(self) -> str:
@@ -59,9 +55,9 @@ class AlignmentErrorRate(Metric):
         """From pairs of proposed links and the hand-made alignment."""
         rows = []
         for links, gold in corpus:
-            found = set(links)
-            agreed = len(found & gold.sure) + len(found & gold.possible)
-            rows.append((agreed, len(found) + len(gold.sure)))
+            proposed = set(links)
+            agreed = len(proposed & gold.sure) + len(proposed & gold.possible)
+            rows.append((agreed, len(proposed) + len(gold.sure)))
         return np.array(rows, dtype=np.float64)
 
     def scores(self, sums: Floats) -> Floats:

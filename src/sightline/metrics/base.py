@@ -7,11 +7,12 @@ bootstrap sample and of the difference between two systems are then the same com
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +22,29 @@ from sightline.metrics import ngrams, ptb
 
 Floats = NDArray[np.float64]
 
-_LOWER_IS_BETTER = {"loss", "bits", "perplexity", "wer", "per", "aer"}
 
+@dataclass(frozen=True)
+class ScoreInfo:
+    """How a score is shown, and which way is better."""
 
-def lower_is_better(key: str) -> bool:
-    """Whether a score of this name is an error or a cost."""
-    return key in _LOWER_IS_BETTER
+    label: str
+    scale: float = 1.0  # values are shown times this: 100 where papers print ×100
+    higher_is_better: bool = True
+    # What an export may lose, in shown units, by the type of its weights; None: not checked.
+    tolerance: Mapping[str, float] | None = None
+    decimals: int | None = 2  # of the shown value; None: four significant digits
+
+    def show(self, value: float, *, sign: bool = False) -> str:
+        """The value as people read it; with `sign`, as a difference."""
+        if not math.isfinite(value):
+            return "–"
+        digits = ".4g" if self.decimals is None else f".{self.decimals}f"
+        return f"{value * self.scale:{'+' if sign else ''}{digits}}"
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Hypotheses and references in the same order, as written; tokenised when a metric asks."""
+    """Hypotheses and references in the same order, as written; tokenised when first needed."""
 
     ids: tuple[Any, ...]
     hypotheses: tuple[str, ...]
@@ -103,13 +116,13 @@ def _describe(value: Any) -> str:
 
 
 class Metric(ABC):
-    """One metric; `keys` names its scores and `signature` says how they were made."""
+    """One metric; `info` describes its scores by key, `signature` says how they were made."""
 
-    name: ClassVar[str]
+    info: Mapping[str, ScoreInfo]
 
     @property
-    @abstractmethod
-    def keys(self) -> tuple[str, ...]: ...
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self.info)
 
     @property
     @abstractmethod

@@ -2,14 +2,14 @@
 
 Modified n-gram precisions, clipped by the most any one reference has; the length that counts is
 that of the reference closest to the hypothesis (the shorter of two equally close). The tiny numbers
-are the reference implementation's, which needs no smoothing of its own for short texts.
+are the reference implementation's, which has no other smoothing for short texts.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from sightline.metrics.base import Corpus, Floats, Metric
+from sightline.metrics.base import Corpus, Floats, Metric, ScoreInfo
 from sightline.metrics.ngrams import ORDERS
 
 _TINY = 1e-15  # so that nothing guessed scores 0
@@ -19,15 +19,15 @@ _SMALL = 1e-9
 class Bleu(Metric):
     """Statistics: hypothesis length, reference length, then guessed and correct per length n."""
 
-    name = "bleu"
-
     def __init__(self, brevity_penalty: bool = True) -> None:
         self.brevity_penalty = brevity_penalty
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        suffix = "" if self.brevity_penalty else "_nobp"
-        return tuple(f"bleu_{n}{suffix}" for n in range(1, ORDERS + 1))
+        end, note = ("", "") if brevity_penalty else ("_nobp", " (no BP)")
+        tolerance = {"bleu_4": {"int16": 0.05, "int8": 0.2}}
+        keys = [f"bleu_{n}{end}" for n in range(1, ORDERS + 1)]
+        self.info = {
+            key: ScoreInfo(f"BLEU-{n}{note}", 100, tolerance=tolerance.get(key))
+            for n, key in enumerate(keys, start=1)
+        }
 
     @property
     def signature(self) -> str:

@@ -48,11 +48,11 @@ def resample(
     seed: int = SEED,
 ) -> list[Floats]:
     """The corpus scores of every resample, (resamples, K) for each metric."""
-    found: list[list[Floats]] = [[] for _ in metrics]
+    blocks: list[list[Floats]] = [[] for _ in metrics]
     for counts in draws(len(statistics[0]), resamples, seed):
-        for metric, rows, scores in zip(metrics, statistics, found, strict=True):
+        for metric, rows, scores in zip(metrics, statistics, blocks, strict=True):
             scores.append(metric.scores(counts @ rows))
-    return [np.concatenate(scores) for scores in found]
+    return [np.concatenate(scores) for scores in blocks]
 
 
 def interval(samples: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:

@@ -18,10 +18,15 @@ from typing import Any
 import numpy as np
 
 from sightline.errors import DataError
-from sightline.metrics.base import Corpus, Floats, MeanMetric, mean_statistics
+from sightline.metrics.base import Corpus, Floats, MeanMetric, ScoreInfo, mean_statistics
 from sightline.metrics.ngrams import ORDERS, Counts
 
 _SIGMA = 6.0
+_INFO = {
+    "cider": ScoreInfo("CIDEr", 100, tolerance={"int16": 0.05, "int8": 0.3}),
+    "cider_d": ScoreInfo("CIDEr-D", 100),
+    "cider_plain": ScoreInfo("CIDEr (plain)", 100),
+}
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,12 @@ class DocumentFrequencies:
     def of(cls, references: Mapping[Any, Sequence[str]]) -> DocumentFrequencies:
         """Count the references of a corpus."""
         corpus = Corpus.of(dict.fromkeys(references, ""), references)
-        found: dict[str, int] = {}
+        frequencies: dict[str, int] = {}
         for n in range(1, ORDERS + 1):
             counted = _frequencies(corpus, n)
             pairs = zip(corpus.ngrams.texts(n), counted.astype(int).tolist(), strict=True)
-            found.update(pairs)
-        return cls(len(references), found)
+            frequencies.update(pairs)
+        return cls(len(references), frequencies)
 
     def save(self, path: Path | str) -> None:
         """Write one JSON object, compressed where the name ends in .gz."""
@@ -66,19 +71,14 @@ class DocumentFrequencies:
 class Cider(MeanMetric):
     """CIDEr-D, or plain CIDEr; the statistic of an item is its score."""
 
-    name = "cider"
-
     def __init__(
         self,
         plain: bool = False,
         key: str = "cider",
         frequencies: DocumentFrequencies | None = None,
     ) -> None:
-        self.plain, self.key, self.frequencies = plain, key, frequencies
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return (self.key,)
+        self.plain, self.frequencies = plain, frequencies
+        self.info = {key: _INFO[key]}
 
     @property
     def signature(self) -> str:

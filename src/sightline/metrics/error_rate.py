@@ -6,28 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sightline.metrics.base import Corpus, Floats, Metric
+from sightline.metrics.base import Corpus, Floats, Metric, ScoreInfo
 
 
 class ErrorRate(Metric):
     """Statistics: edits and reference tokens, of the reference with the smallest rate.
 
     Tokens are what white space separates, as written: words for `wer`, phonemes for `per`. Rates
-    can exceed 1; less is better.
+    can exceed 1.
     """
 
-    name = "error_rate"
-
     def __init__(self, key: str = "wer") -> None:
-        self.key = key
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return (self.key,)
+        self.info = {key: ScoreInfo(key.upper(), 100, higher_is_better=False)}
 
     @property
     def signature(self) -> str:
-        return f"{self.key.upper()}|tok:space|case:mixed|references:min"
+        return f"{self.keys[0].upper()}|tok:space|case:mixed|references:min"
 
     def statistics(self, corpus: Corpus) -> Floats:
         rows = []

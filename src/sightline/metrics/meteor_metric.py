@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sightline.metrics.base import Corpus, Floats, Metric
+from sightline.metrics.base import Corpus, Floats, Metric, ScoreInfo
 
 if TYPE_CHECKING:
     from sightline.metrics.meteor import Meteor
@@ -14,11 +15,7 @@ if TYPE_CHECKING:
 class MeteorMetric(Metric):
     """METEOR 1.5 for English; its tables come from the installed package pycocoevalcap."""
 
-    name = "meteor"
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return ("meteor",)
+    info: Mapping[str, ScoreInfo] = {"meteor": ScoreInfo("METEOR", 100)}
 
     @property
     def signature(self) -> str:

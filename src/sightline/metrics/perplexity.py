@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from sightline.errors import DataError
-from sightline.metrics.base import Floats, Metric
+from sightline.metrics.base import Floats, Metric, ScoreInfo
 
 
 class Perplexity(Metric):
-    """Statistics: negative log-likelihood (natural logarithm) and tokens. Less is better."""
+    """Statistics: negative log-likelihood (natural logarithm) and tokens."""
 
-    name = "perplexity"
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return ("perplexity",)
+    info: Mapping[str, ScoreInfo] = {
+        "perplexity": ScoreInfo("Perplexity", higher_is_better=False, decimals=3)
+    }
 
     @property
     def signature(self) -> str:

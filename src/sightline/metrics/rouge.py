@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from sightline.metrics.base import Corpus, Floats, MeanMetric, mean_statistics
+from sightline.metrics.base import Corpus, Floats, MeanMetric, ScoreInfo, mean_statistics
 
 _BETA = 1.2
 
@@ -12,11 +12,7 @@ _BETA = 1.2
 class RougeL(MeanMetric):
     """The best precision and the best recall over the references, combined."""
 
-    name = "rouge_l"
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return ("rouge_l",)
+    info: Mapping[str, ScoreInfo] = {"rouge_l": ScoreInfo("ROUGE-L", 100)}
 
     @property
     def signature(self) -> str:

@@ -10,11 +10,13 @@ import numpy as np
 
 from sightline.errors import ConfigError, UserError
 from sightline.metrics import bootstrap
-from sightline.metrics.base import Corpus, Floats, Metric
+from sightline.metrics.alignment import AlignmentErrorRate
+from sightline.metrics.base import Corpus, Floats, Metric, ScoreInfo
 from sightline.metrics.bleu import Bleu
 from sightline.metrics.cider import Cider, DocumentFrequencies
 from sightline.metrics.error_rate import ErrorRate
 from sightline.metrics.meteor_metric import MeteorMetric
+from sightline.metrics.perplexity import Perplexity
 from sightline.metrics.rouge import RougeL
 from sightline.metrics.translation import Chrf, SacreBleu
 
@@ -32,7 +34,35 @@ _METRICS: dict[str, Callable[[DocumentFrequencies | None], Metric]] = {
     "sacrebleu": lambda _: SacreBleu(),
     "chrf": lambda _: Chrf(),
 }
-_KEYS = {f"bleu_{n}{end}": f"bleu{end}" for end in ("", "_nobp") for n in (1, 2, 3, 4)}
+# Of scores that do not come from texts: those of training, and of likelihoods and alignments.
+_INFO: dict[str, ScoreInfo] = {
+    "loss": ScoreInfo("Loss", 1, False, {"int16": 0.001, "int8": 0.01}, decimals=4),  # nats
+    "bits": ScoreInfo("Bits", higher_is_better=False, decimals=4),
+    "exact": ScoreInfo("Exact match", 100),
+    **Perplexity.info,
+    **AlignmentErrorRate.info,
+}
+_KEYS: dict[str, str] = {}  # score key → the name of its metric
+
+
+def register(name: str, make: Callable[[DocumentFrequencies | None], Metric]) -> None:
+    """Make a metric known to `score`, `info` and all that shows its scores.
+
+    >>> register("cer", lambda _: ErrorRate("cer"))
+    """
+    info = make(None).info
+    _METRICS[name] = make
+    _KEYS.update(dict.fromkeys(info, name))
+    _INFO.update(info)
+
+
+for _name, _make in list(_METRICS.items()):
+    register(_name, _make)
+
+
+def info(key: str) -> ScoreInfo:
+    """The label, scale, direction and tolerance of a score; of unknown ones a plain default."""
+    return _INFO.get(key) or ScoreInfo(key.replace("_", " ").capitalize(), decimals=None)
 
 
 class Scores(TypedDict):
@@ -113,7 +143,7 @@ def compare(
             strict=True,
         )
     ]
-    found = [
+    differences = [
         bootstrap.difference(metric, one, two, values)
         for (metric, one), two, values in zip(run.pairs, opposed, samples, strict=True)
     ]
@@ -121,16 +151,16 @@ def compare(
     return {
         "first": run.by_key([m.corpus_scores(s) for m, s in run.pairs]),
         "second": run.by_key(others),
-        "difference": run.by_key([d.difference for d in found]),
-        "intervals": run.by_key([np.stack([d.low, d.high], axis=-1) for d in found]),
-        "p": run.by_key([d.p for d in found]),
+        "difference": run.by_key([d.difference for d in differences]),
+        "intervals": run.by_key([np.stack([d.low, d.high], axis=-1) for d in differences]),
+        "p": run.by_key([d.p for d in differences]),
         "signatures": run.signatures,
         "notes": run.notes,
     }
 
 
 class _Run:
-    """The metrics that were asked for, and their statistics of one corpus."""
+    """The requested metrics, and their statistics of one corpus."""
 
     def __init__(
         self,
@@ -139,8 +169,7 @@ class _Run:
         frequencies: DocumentFrequencies | None,
     ) -> None:
         wanted = {_metric_name(name): None for name in (DEFAULT if names is None else names)}
-        self._keys = set(names or ()) & set(_KEYS)
-        self._whole = set(DEFAULT if names is None else names)
+        self._names = set(DEFAULT if names is None else names)
         self.notes: list[str] = []
         self.metrics: list[Metric] = []
         self.statistics: list[Floats] = []
@@ -158,7 +187,7 @@ class _Run:
         self.pairs = list(zip(self.metrics, self.statistics, strict=True))
 
     def _shown(self, key: str) -> bool:
-        return key not in _KEYS or _KEYS[key] in self._whole or key in self._keys
+        return key in self._names or _KEYS[key] in self._names
 
     def by_key(self, values: Sequence[Floats]) -> dict[str, Any]:
         """One value (a number, or a list of two) by key from one array (K, …) per metric."""
@@ -194,7 +223,6 @@ def _metric_name(name: str) -> str:
         return name
     if name in _KEYS:
         return _KEYS[name]
-    known = [*_METRICS, *_KEYS]
-    near = difflib.get_close_matches(name.lower().replace("-", "_"), known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), [*_METRICS, *_KEYS], n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
     raise ConfigError(f"there is no metric {name!r}{hint} Known: {', '.join(_METRICS)}")

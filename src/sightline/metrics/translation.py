@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from sightline.metrics.base import Corpus, Floats, Metric
+from sightline.metrics.base import Corpus, Floats, Metric, ScoreInfo
 
 
 class _Sacre(Metric):
     """A sacrebleu metric. Its sufficient statistics are sacrebleu's own, one row per segment."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return (self.name,)
 
     @property
     def signature(self) -> str:
@@ -46,7 +43,9 @@ class _Sacre(Metric):
 class SacreBleu(_Sacre):
     """sacrebleu's BLEU: 13a tokenisation, mixed case, exponential smoothing."""
 
-    name = "sacrebleu"
+    info: Mapping[str, ScoreInfo] = {
+        "sacrebleu": ScoreInfo("BLEU (sacreBLEU)", tolerance={"int16": 0.05, "int8": 0.2})
+    }
 
     @cached_property
     def _metric(self) -> Any:
@@ -58,7 +57,7 @@ class SacreBleu(_Sacre):
 class Chrf(_Sacre):
     """sacrebleu's chrF2: character 1- to 6-grams, recall weighted twice."""
 
-    name = "chrf"
+    info: Mapping[str, ScoreInfo] = {"chrf": ScoreInfo("chrF2")}
 
     @cached_property
     def _metric(self) -> Any:

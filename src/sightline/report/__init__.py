@@ -1,11 +1,13 @@
-"""An evaluation as one HTML page: scores, curves, and each picture with where its words looked.
+"""An evaluation as one HTML page: scores, curves, and each example with where its words looked.
 
-The page asks nothing of the network: pictures, attention, style and script are inside it.
+The page needs no network: pictures, attention, style and script are inside it.
 """
 
 from __future__ import annotations
 
+import base64
 import html
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -17,22 +19,21 @@ from typing import Any
 import numpy as np
 
 from sightline.errors import UserError
+from sightline.figures import looks
 from sightline.figures.files import suffix_of, write
-from sightline.media.image import ImageSpec
-from sightline.metrics.base import lower_is_better
+from sightline.metrics import info
 from sightline.report.cards import ReportItem, card
 from sightline.report.charts import curves_section
-from sightline.report.names import label_of
 from sightline.report.table import scores_section
 
-__all__ = ["ReportItem", "Sample", "write_report"]
+__all__ = ["ReportItem", "Selection", "write_report"]
 
-SEED = 0  # of the pictures taken at random
+SEED = 0  # of the random examples
 
 
 @dataclass(frozen=True)
-class Sample:
-    """How many pictures a page shows of a large evaluation; a small one is shown whole."""
+class Selection:
+    """How many examples a page shows of a large evaluation; a small one is shown whole."""
 
     worst: int = 200
     best: int = 50
@@ -49,26 +50,24 @@ def write_report(
     paper: Mapping[str, Mapping[str, float]] | None = None,
     facts: Mapping[str, str] | None = None,
     sort: str | None = None,
-    image_spec: ImageSpec | None = None,
-    limit: Sample | None = Sample(),
+    limit: Selection | None = Selection(),
 ) -> None:
     """Write the page of an evaluation, worst mistakes first.
 
-    metrics:    what `sightline.metrics.score` returns of all items
-    curves:     the events of a run's log.jsonl
-    paper:      published scores by system and key, as papers print them (hundredths)
-    facts:      what else the head of the page should say: the model, the data, the beam
-    sort:       the score by which items are worst and best (CIDEr, or the items' first)
-    image_spec: how the encoder read the pictures, so that attention is laid on what it saw
-    limit:      how many items are shown; None for all
+    metrics: what `sightline.metrics.score` returns of all items
+    curves:  the events of a run's log.jsonl
+    paper:   published scores by system and key, as papers print them (×100)
+    facts:   what else the head of the page should say: the model, the data, the beam
+    sort:    the score by which items are worst and best (CIDEr, or the items' first)
+    limit:   how many items are shown; None for all
     """
     suffix_of(path, (".html", ".htm"))
     if not items:
         raise UserError("a report needs at least one item")
     keys = list(dict.fromkeys(key for item in items for key in item.scores))
     key = _sort_key(sort, keys)
-    chosen = _choose(items, key, limit or Sample(worst=len(items)))
-    cards = [card(i, item, group, keys, key, image_spec) for i, (item, group) in enumerate(chosen)]
+    chosen = _choose(items, key, limit or Selection(worst=len(items)))
+    cards = [card(i, item, group, keys, key) for i, (item, group) in enumerate(chosen)]
     parts = {
         "title": html.escape(title),
         "facts": _facts(facts or {}),
@@ -76,12 +75,13 @@ def write_report(
         "curves": curves_section(curves),
         "intro": _intro(len(items), [group for _, group in chosen], key if keys else None),
         "sorts": "".join(
-            f'<option value="{html.escape(k)}" data-low="{int(lower_is_better(k))}"'
-            f"{' selected' if k == key else ''}>{html.escape(label_of(k))}</option>"
+            f'<option value="{html.escape(k)}" data-low="{int(not info(k).higher_is_better)}"'
+            f"{' selected' if k == key else ''}>{html.escape(info(k).label)}</option>"
             for k in keys
         ),
         "groups": _groups([group for _, group in chosen]),
         "cards": "\n".join(cards),
+        "light": _light([item for item, _ in chosen]),
     }
     template = files("sightline.report").joinpath("page.html").read_text(encoding="utf-8")
     page = re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
@@ -98,23 +98,36 @@ def _sort_key(sort: str | None, keys: Sequence[str]) -> str:
     return sort
 
 
-def _choose(items: Sequence[ReportItem], key: str, sample: Sample) -> list[tuple[ReportItem, str]]:
+def _choose(
+    items: Sequence[ReportItem], key: str, limit: Selection
+) -> list[tuple[ReportItem, str]]:
     """Items with the reason why they are shown, the worst first; those without a score last."""
     scored = [item for item in items if math.isfinite(item.scores.get(key, math.nan))]
     others = [item for item in items if not math.isfinite(item.scores.get(key, math.nan))]
-    scored.sort(key=lambda item: item.scores[key], reverse=lower_is_better(key))
-    if len(items) <= sample.worst + sample.best + sample.random:
+    scored.sort(key=lambda item: item.scores[key], reverse=not info(key).higher_is_better)
+    if len(items) <= limit.worst + limit.best + limit.random:
         return [(item, "") for item in (*scored, *others)]
-    groups = dict.fromkeys(range(min(sample.worst, len(scored))), "worst")
-    best = range(max(len(groups), len(scored) - sample.best), len(scored))
+    groups = dict.fromkeys(range(min(limit.worst, len(scored))), "worst")
+    best = range(max(len(groups), len(scored) - limit.best), len(scored))
     groups |= dict.fromkeys(best, "best")
     order = [*scored, *others]
     rest = [i for i in range(len(order)) if i not in groups]
-    count = min(sample.random, len(rest))
+    count = min(limit.random, len(rest))
     if count:
         drawn = np.random.default_rng(SEED).choice(rest, count, replace=False)
         groups |= {int(i): "random" for i in drawn}
     return [(order[i], groups[i]) for i in sorted(groups)]
+
+
+def _light(items: Sequence[ReportItem]) -> str:
+    """What the page's script needs to draw attention as the figures do."""
+    layouts = [item.description.layout for item in items]
+    sides = {n for layout in layouts if layout and layout.kind == "grid" for n in layout.shape}
+    spreads = {
+        n: base64.b64encode(looks.spread(n).astype("<f4").tobytes()).decode() for n in sorted(sides)
+    }
+    numbers = {name: getattr(looks, name) for name in ("DIM", "GLOW", "FADE", "SMOOTH")}
+    return json.dumps({**numbers, "spreads": spreads})
 
 
 def _facts(facts: Mapping[str, str]) -> str:
@@ -128,13 +141,13 @@ def _facts(facts: Mapping[str, str]) -> str:
 def _intro(total: int, groups: Sequence[str], key: str | None) -> str:
     if key is None:  # nothing was scored: the items' own order
         some = "" if len(groups) == total else f"{len(groups):,} of "
-        return f"{some}{total:,} pictures."
-    name = html.escape(label_of(key))
+        return f"{some}{total:,} examples."
+    name = html.escape(info(key).label)
     if not any(groups):
-        return f"All {total:,} pictures, the worst by {name} first."
+        return f"All {total:,} examples, the worst by {name} first."
     counts = {group: groups.count(group) for group in ("worst", "best", "random")}
     return (
-        f"{len(groups):,} of {total:,} pictures: by {name} the {counts['worst']} worst and the "
+        f"{len(groups):,} of {total:,} examples: by {name} the {counts['worst']} worst and the "
         f"{counts['best']} best, and {counts['random']} others at random."
     )
 

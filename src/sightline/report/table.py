@@ -1,4 +1,4 @@
-"""The scores of a report: ours with their intervals, and the published ones beside them."""
+"""The scores of a report: ours with their intervals, alongside the published ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from sightline.report.names import label_of, scale_of, shown
+from sightline.metrics import info
 
 WIDTH, HEIGHT = 320, 26  # of the drawing in each row
 
@@ -49,8 +49,8 @@ def _reach(
     paper: Mapping[str, Mapping[str, float]],
 ) -> float:
     """The right end of the axis that all rows share: the greatest number that is shown."""
-    numbers = [value * scale_of(key) for key, value in corpus.items()]
-    numbers += [bounds[1] * scale_of(key) for key, bounds in intervals.items()]
+    numbers = [value * info(key).scale for key, value in corpus.items()]
+    numbers += [bounds[1] * info(key).scale for key, bounds in intervals.items()]
     numbers += [number for row in paper.values() for key, number in row.items() if key in corpus]
     return max((number for number in numbers if math.isfinite(number)), default=0.0) or 1.0
 
@@ -62,17 +62,18 @@ def _row(
     published: Mapping[str, float | None],
     reach: float,
 ) -> str:
-    scale = scale_of(key)
-    low, high = (shown(key, bound) for bound in interval) if interval else ("", "")
+    about = info(key)
+    scale = about.scale
+    between = " – ".join(map(about.show, interval)) if interval else ""
     cells = [
-        f'<td class="ours">{shown(key, value)}</td>',
-        f'<td class="quiet">{low} – {high}</td>' if interval else "<td></td>",
+        f'<td class="ours">{about.show(value)}</td>',
+        f'<td class="quiet">{between}</td>',
         *(f"<td>{_printed(number)}</td>" for number in published.values()),
     ]
     others = {name: number for name, number in published.items() if number is not None}
     bounds = [bound * scale for bound in interval] if interval else [value * scale] * 2
     drawing = _drawing(value * scale, bounds[0], bounds[1], others, reach)
-    name = html.escape(label_of(key))
+    name = html.escape(about.label)
     return f'<tr><th scope="row">{name}</th>{"".join(cells)}<td class="drawing">{drawing}</td></tr>'
 
 
@@ -111,7 +112,7 @@ def _signatures(signatures: Mapping[str, str]) -> str:
         return ""
     by_text: dict[str, list[str]] = {}
     for key, text in signatures.items():
-        by_text.setdefault(text, []).append(label_of(key))
+        by_text.setdefault(text, []).append(info(key).label)
     rows = "".join(
         f"<dt>{html.escape(', '.join(keys))}</dt><dd><code>{html.escape(text)}</code></dd>"
         for text, keys in by_text.items()

@@ -156,7 +156,10 @@ class Describer:
         batches = similar([part.size for part in parts], self.reader.batch)
 
         def searched(batch: tuple[int, list[int]]) -> list[list[Hypothesis]]:
-            return search.finish(self.search([parts[row] for row in batch[1]], ask, size=batch[0]))
+            some = [parts[row] for row in batch[1]]
+            if ask.shortlist:
+                return self._shortlisted(some, ask, batch[0])
+            return search.finish(self.search(some, ask, size=batch[0]))
 
         results: list[list[Description]] = [[] for _ in parts]
         every = side_by_side(searched, batches, threads or workers(self.stepper))
@@ -165,6 +168,18 @@ class Describer:
                 results[row] = [self._description(h, parts[row]) for h in hypotheses]
         ordered = iter(results)
         return [joined([ranked(next(ordered)) for _ in several]) for several in inputs]
+
+    def _shortlisted(
+        self, inputs: Sequence[Inputs], ask: Options, size: int
+    ) -> list[list[Hypothesis]]:
+        """A search in the tokens that these examples may need."""
+        layouts = [layout for each in inputs for layout in each.layouts]
+        shortlist = self.codec.shortlist(layouts, ask.shortlist)
+        steps = self.search(inputs, ask, size=size, shortlist=shortlist)
+        return [
+            [replace(h, tokens=tuple(shortlist[0][token] for token in h.tokens)) for h in some]
+            for some in search.finish(steps)
+        ]
 
     def stream(self, source: Any, **options: Any) -> Iterator[Partial | Description]:
         """What `describe` gives of one source, after a Partial for each step of the search.
@@ -195,11 +210,18 @@ class Describer:
     # ------------------------------------------------------------- the same in parts, for servers
 
     def search(
-        self, inputs: Sequence[Inputs], ask: Options, *, size: int = -1, keep_tree: bool = False
+        self,
+        inputs: Sequence[Inputs],
+        ask: Options,
+        *,
+        size: int = -1,
+        keep_tree: bool = False,
+        shortlist: tuple[list[int], NDArray[np.bool_]] | None = None,
     ) -> Iterator[Snapshot]:
         """Search for descriptions of examples together, step by step.
 
-        `size` is that of their class of sizes, on which alone the longest output depends.
+        `size` is that of their class of sizes, on which alone the longest output depends. With a
+        shortlist, tokens (C,) and which each example may write (B, C), token i is tokens[i].
         """
         if size < 0:
             ((size, _),) = similar([max(each.size for each in inputs)], 1)
@@ -207,21 +229,17 @@ class Describer:
         prefixes = [_prompt(each) or given for each in inputs]
         longest = max(map(len, prefixes)) + (ask.length or self.codec.max_length(size))
         batch = Inputs.batch(_with_bias(inputs))
-        tokens: list[int] | None = None
         constraints = self._constraints(ask, prefixes)
-        if ask.shortlist:
-            tokens, allowed = self.codec.shortlist(batch.layouts, ask.shortlist)
-            constraints.append(Shortlist(allowed))
-        stepper = self._stepper(constraints, tokens)
+        if shortlist is not None:
+            constraints.append(Shortlist(shortlist[1]))
+        stepper = self._stepper(constraints, None if shortlist is None else shortlist[0])
         context = self.encode(batch)
-        if ask.temperature is not None:
-            steps = search.sample(
-                stepper, context, max_length=longest, temperature=ask.temperature,
-                top_k=ask.top_k, top_p=ask.top_p, seed=ask.seed, samples=ask.n_best,
-            )  # fmt: skip
-        else:
-            steps = search.beam(stepper, context, self._beam(ask, longest, keep_tree))
-        return steps if tokens is None else (s.renamed(tokens) for s in steps)
+        if ask.temperature is None:
+            return search.beam(stepper, context, self._beam(ask, longest, keep_tree))
+        return search.sample(
+            stepper, context, max_length=longest, temperature=ask.temperature,
+            top_k=ask.top_k, top_p=ask.top_p, seed=ask.seed, samples=ask.n_best,
+        )  # fmt: skip
 
     def encode(self, batch: Inputs) -> ContextSet:
         if self.encoder is None:

@@ -229,6 +229,14 @@ class Ensemble:
         return np.asarray(mean, dtype=np.float32)
 
 
+def subset(stepper: Stepper, tokens: Sequence[int]) -> Stepper:
+    """A model over some of its tokens, which a stepper may have a cheaper way to be."""
+    if isinstance(stepper, Ensemble):
+        return Ensemble([subset(member, tokens) for member in stepper.steppers], stepper.weights)
+    own = getattr(stepper, "subset", None)
+    return Subset(stepper, tokens) if own is None else own(tokens)
+
+
 @dataclass(frozen=True)
 class _FusionState:
     own: State
