@@ -596,6 +596,34 @@ def test_any_config_round_trips_through_yaml(value: Outer) -> None:
     assert parse_text(to_yaml(value), Outer) == value
 
 
+PARTS = st.one_of(TEXTS, st.builds(Source, path=TEXTS, weight=st.floats(1e-9, 1e9)))
+LOOKALIKES = st.sampled_from(
+    ["5", "1e-3", "on", "null", "~", "", "08", ".inf", "auto", "[a]", "*a"]
+)
+WRITTEN = TEXTS | LOOKALIKES
+UNIONS = st.builds(
+    Unions,
+    name=WRITTEN | st.integers(-(10**9), 10**9) | st.none(),
+    rate=st.sampled_from(["auto", "off"]) | NUMBERS,
+    layers=st.lists(st.integers(-9, 9), max_size=3).map(tuple) | WRITTEN,
+    part=st.none() | INNERS,
+    size=st.integers(1, 10**9) | WRITTEN,
+    share=st.floats(0, 1) | st.integers(1, 99),
+    switch=st.booleans() | WRITTEN | st.lists(WRITTEN, max_size=3).map(tuple),
+    manifest=st.lists(PARTS, max_size=3).map(tuple),
+    sources=WRITTEN | st.lists(PARTS, max_size=3).map(tuple),
+)
+
+
+@given(UNIONS)
+@settings(max_examples=200, deadline=None)
+def test_any_value_of_a_union_round_trips_through_yaml(value: Unions) -> None:
+    read = parse_text(to_yaml(value), Unions)
+    assert read == value
+    assert type(read.name) is type(value.name)
+    assert type(read.switch) is type(value.switch)
+
+
 @given(OUTERS)
 @settings(max_examples=30, deadline=None)
 def test_to_dict_is_plain_data(value: Outer) -> None:

@@ -121,9 +121,11 @@ def parallel(
     from sightline.errors import DataError
 
     splits: dict[Split, list[Path]] = {"train": [*train]}
-    for name, pair, more in (("dev", dev, dev_reference), ("test", test, test_reference)):
+    held_out: list[tuple[Split, tuple[Path, Path] | None, list[Path] | None]]
+    held_out = [("dev", dev, dev_reference), ("test", test, test_reference)]
+    for name, pair, more in held_out:
         if pair is not None:
-            splits[name] = [*pair, *(more or [])]  # type: ignore[index]
+            splits[name] = [*pair, *(more or [])]
         elif more:
             raise DataError(f"--{name}-reference adds to --{name} SOURCE TARGET; give that too")
     _write(from_parallel(splits), out)
