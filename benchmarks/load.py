@@ -1,4 +1,4 @@
-"""The service under load on loopback: one client, many clients, and three times what it can take.
+"""The service on loopback: one request alone, many clients, three times the load it sustains.
 
 python -m benchmarks.load MODEL [--seconds 60] [--clients 32]
 """
@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -29,11 +30,11 @@ SAMPLES = Path(sightline.__file__).parent / "samples"
 
 @dataclass
 class Outcome:
-    """What the clients of one phase saw."""
+    """What the clients of one phase measured."""
 
     seconds: float
-    statuses: Counter[int] = field(default_factory=Counter)  # 0: no answer at all
-    waits: list[float] = field(default_factory=list)  # of those that were answered with 200
+    statuses: Counter[int] = field(default_factory=Counter)  # 0: no response at all
+    waits: list[float] = field(default_factory=list)  # seconds, of those with status 200
 
     @property
     def rate(self) -> float:
@@ -47,16 +48,19 @@ class Outcome:
         return f"{self.rate:6.2f}/s   p50 {p50:5.2f} s   p99 {p99:5.2f} s   ({statuses})"
 
 
+def photos() -> list[bytes]:
+    """The sample photos' files."""
+    return [path.read_bytes() for path in sorted(SAMPLES.glob("*.jpg"))]
+
+
 def bodies() -> list[bytes]:
     """The sample photos as forms."""
-    pictures = sorted(SAMPLES.glob("*.jpg"))
-    assert pictures, f"no photos in {SAMPLES}"
     head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="p.jpg"\r\n\r\n'
-    return [head.encode() + p.read_bytes() + f"\r\n--{BOUNDARY}--\r\n".encode() for p in pictures]
+    return [head.encode() + photo + f"\r\n--{BOUNDARY}--\r\n".encode() for photo in photos()]
 
 
 class Client:
-    """One keep-alive connection; as little work as can be, for it shares the server's cores."""
+    """One keep-alive connection, with little work of its own: it shares the server's cores."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -102,7 +106,7 @@ class Client:
 
 
 async def closed_loop(port: int, clients: int, seconds: float) -> Outcome:
-    """So many clients, each asking again as soon as it is answered."""
+    """So many clients, each sending its next request as soon as the last is answered."""
     outcome, pictures = Outcome(seconds), bodies()
     end = time.perf_counter() + seconds
 
@@ -150,7 +154,7 @@ def resident_megabytes(pid: int) -> int:
 
 @contextmanager
 def served(*arguments: str) -> Iterator[tuple[int, int]]:
-    """The service in a process of its own: its port and process id."""
+    """The service in another process: its port and process id."""
     command = [sys.executable, "-m", "sightline.cli", "serve", "--port", "0", *arguments]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
@@ -158,7 +162,7 @@ def served(*arguments: str) -> Iterator[tuple[int, int]]:
         line = server.stderr.readline()
         found = re.search(r":(\d+)/$", line.strip())
         assert found is not None, line
-        # its log goes nowhere: a full pipe would stop it
+        # discard its log: a full pipe would block it
         drain = subprocess.Popen(["cat"], stdin=server.stderr, stdout=subprocess.DEVNULL)
         yield int(found[1]), server.pid
     finally:
@@ -167,8 +171,24 @@ def served(*arguments: str) -> Iterator[tuple[int, int]]:
         drain.wait(10)
 
 
-async def measure(port: int, pid: int, clients: int, seconds: float) -> None:
+async def latency(port: int, model: str, repeats: int = 50) -> str:
+    """Medians of one request at a time, and of the same photos described in this process."""
+    client, outcome, describe = Client(port), Outcome(0), sightline.load(model).describe
+    inside = []
+    for _, photo, body in zip(range(repeats), cycle(photos()), cycle(bodies()), strict=False):
+        began = time.perf_counter()
+        describe(photo)
+        inside.append(time.perf_counter() - began)
+        await client.ask(body, outcome)
+    client.close()
+    service, process = 1000 * np.median(outcome.waits), 1000 * np.median(inside)
+    return f"{service:.1f} ms, in the process {process:.1f} ms, ratio {service / process:.2f}"
+
+
+async def measure(port: int, pid: int, options: argparse.Namespace) -> None:
+    clients, seconds = options.clients, options.seconds
     await closed_loop(port, 2, 3)  # warm
+    print(f"{'1 request alone':<22} {await latency(port, options.model)}", flush=True)
     alone = await closed_loop(port, 1, min(seconds, 20))
     print(f"{'1 client':<22} {alone}", flush=True)
     many = await closed_loop(port, clients, min(seconds, 30))
@@ -195,7 +215,7 @@ def main() -> None:
     options = parser.parse_args()
     print(machine.describe())
     with served("--model", options.model, "--max-batch", options.max_batch) as (port, pid):
-        asyncio.run(measure(port, pid, options.clients, options.seconds))
+        asyncio.run(measure(port, pid, options))
 
 
 if __name__ == "__main__":

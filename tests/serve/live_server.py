@@ -1,4 +1,4 @@
-"""A real server in a thread, a model that answers when it is told to, and pictures to send."""
+"""A real server in a thread, a model that answers on command, and pictures to send."""
 
 import io
 import socket
@@ -22,10 +22,10 @@ PATIENT = {"time_limit": PATIENCE, **QUICK}  # where it is not time that is test
 
 @contextmanager
 def running(models, limits=None, api_key=None):
-    """The service on a free port; `.url`, `.client` and `.service` of it."""
+    """The service on a free port; its `.url`, `.client`, `.service` and `.thread`."""
     listener = bind("127.0.0.1", 0)
     server = Server(Service(models, limits or Limits(**PATIENT), api_key))
-    thread = threading.Thread(target=server.run, args=([listener],))
+    server.thread = thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     server.port = listener.getsockname()[1]
     server.url = f"http://127.0.0.1:{server.port}"

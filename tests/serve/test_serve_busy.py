@@ -114,7 +114,7 @@ def test_a_client_that_leaves_frees_its_place(stream):
         wait_for(lambda: server.service.batcher.waiting == 0)
         model.go.set()
         assert post(server.client).status_code == 200
-        wait_for(lambda: "sightline_disconnects_total 2" in server.client.get("/metrics").text)
+        wait_for(lambda: "sightline_disconnects_total 2.0" in server.client.get("/metrics").text)
 
 
 def test_clients_that_leave_do_not_make_it_seem_quick():
@@ -128,7 +128,7 @@ def test_clients_that_leave_do_not_make_it_seem_quick():
             wait_for(lambda number=number: len(model.batches) == number)
             client.close()
             wait_for(lambda: batcher.taken == 0)
-        count = 'sightline_batch_size_count{model="held"} 5'
+        count = 'sightline_batch_size_count{model="held"} 5.0'
         wait_for(lambda: count in server.client.get("/metrics").text)
         assert batcher.places <= 150
 
@@ -160,4 +160,4 @@ def test_a_model_that_breaks_fails_one_request_and_no_more():
         assert "ZeroDivisionError" not in answer.text
         del model.run
         assert post(server.client).status_code == 200
-        assert "sightline_failures_total 1" in server.client.get("/metrics").text
+        assert "sightline_failures_total 1.0" in server.client.get("/metrics").text

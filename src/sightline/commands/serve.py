@@ -1,4 +1,4 @@
-"""`sightline serve`: the page and the HTTP service."""
+"""`sightline serve`: the page and the HTTP API."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import typer
 def serve(
     model: Annotated[
         list[str] | None,
-        typer.Option(help="A run, a checkpoint or a zoo name, or NAME=PATH; all of the zoo."),
+        typer.Option(help="A zoo name, a run, a checkpoint or NAME=PATH. Default: the whole zoo."),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 8000,
     max_queue: Annotated[int, typer.Option(min=1, help="Requests at a time; more get 503.")] = 64,
     max_batch: Annotated[
-        int, typer.Option(min=1, help="Requests that one model call answers.")
+        int, typer.Option(min=1, help="Requests answered by one model call.")
     ] = 16,
     time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 30.0,
-    upload_limit: Annotated[float, typer.Option(min=0.001, help="Megabytes of a picture.")] = 20.0,
+    upload_limit: Annotated[float, typer.Option(min=0.001, help="Megabytes per file.")] = 20.0,
     api_key_env: Annotated[
-        str | None, typer.Option(help="The environment variable that holds the API key to ask for.")
+        str | None, typer.Option(help="Require the API key that this environment variable holds.")
     ] = None,
 ) -> None:
-    """Serve the page and the HTTP service; Ctrl-C or SIGTERM ends it when all is answered."""
+    """Serve the page and the HTTP API; Ctrl-C or SIGTERM stops it when all is answered."""
     import os
 
     from sightline.errors import UserError

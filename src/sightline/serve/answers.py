@@ -1,6 +1,6 @@
-"""Answers that need more than bytes: refusals that hang up politely, and streams of events.
+"""Responses beyond plain JSON: errors that close the connection politely, and event streams.
 
-Work goes on only while the client is there and its time has not run out.
+Work continues only while the client is connected and its time limit has not passed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from typing import Any, TypeVar
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
@@ -19,26 +20,22 @@ from sightline.serve.limits import Refusal
 
 T = TypeVar("T")
 
-_LINGER_SECONDS = 2.0  # a client that is still sending can read its refusal for so long
+_LINGER_SECONDS = 2.0  # how long a client that is still sending has to read its error
 _LINGER_BYTES = 64_000_000
 
-Event = tuple[str, Any]  # its name and its data
-
-
-class ClientLeft(Exception):
-    """The client hung up; nobody reads an answer."""
+Event = tuple[str, Any]  # name, data
 
 
 async def while_there(receive: Receive, work: Coroutine[Any, Any, T], deadline: float) -> T:
-    """Await the work; end it when the client leaves or at the deadline (time.monotonic())."""
-    task, watch = asyncio.create_task(work), asyncio.create_task(_gone(receive))
+    """Await the work; cancel it at the deadline (time.monotonic()) or if the client disconnects."""
+    task, watch = asyncio.create_task(work), asyncio.create_task(_disconnected(receive))
     try:
         left = max(0.0, deadline - time.monotonic())
         await asyncio.wait({task, watch}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
         if watch.done():
-            raise ClientLeft
+            raise ClientDisconnect
         raise Refusal(503, "time_limit", "this took too long; try again later", retry_after=5)
     finally:
         task.cancel()
@@ -46,16 +43,16 @@ async def while_there(receive: Receive, work: Coroutine[Any, Any, T], deadline: 
         await asyncio.gather(task, watch, return_exceptions=True)
 
 
-async def _gone(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 class RefusedResponse(JSONResponse):
-    """An error; where the body was not read to its end, the connection ends with it.
+    """An error; if the request's body was not read to its end, the connection is closed after it.
 
-    Hanging up on a client that is still sending resets the connection, and it would never read
-    why. So the rest is thrown away for a moment first.
+    Closing while the client is still sending would reset the connection, and the client would never
+    read the error. So the rest of the body is discarded first, for a limited time.
     """
 
     def __init__(self, refusal: Refusal, request_id: str, headers: Any = None) -> None:
@@ -90,7 +87,7 @@ async def _discard(receive: Receive) -> None:
 
 
 class EventStream(Response):
-    """Server-sent events, until the last one, the client's leaving, or the deadline."""
+    """Server-sent events until the last one, a disconnect or the deadline."""
 
     media_type = "text/event-stream"
 
@@ -107,7 +104,7 @@ class EventStream(Response):
         self.finish = finish
         self.status_code = 200
         self.background = None
-        # no-transform and the second one: no proxy on the way holds events back
+        # no-transform, x-accel-buffering: proxies must not hold events back
         self.init_headers({"cache-control": "no-store, no-transform", "x-accel-buffering": "no"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -120,14 +117,14 @@ class EventStream(Response):
             refused = refusal
         finally:
             self.finish()
-        try:  # a client that does not read its stream does not get to keep it open
+        try:  # a client that does not read its stream must not keep it open
             async with asyncio.timeout(_LINGER_SECONDS):
                 if refused is not None:
                     scope["state"]["refused"] = refused.code
                     await self._send(send, "error", refused.to_json(self.request_id))
                 await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
-            raise ClientLeft from None
+            raise ClientDisconnect from None
 
     async def _send_all(self, send: Send) -> None:
         async with aclosing(self.events) as events:  # type: ignore[type-var]

@@ -102,17 +102,17 @@ class Service:
         return JSONResponse(await while_there(request.receive, _last(events), job.deadline))
 
     async def _events(self, job: Job, request_id: str) -> AsyncIterator[Event]:
-        """Submit the job and give its news; whoever stops listening frees it."""
+        """Submit the job and yield its updates; closing the iterator cancels it."""
         self.batcher.submit(job)
         try:
             while True:
-                news: Update | Exception = await job.news.get()
-                if isinstance(news, Exception):
-                    raise news
-                if not isinstance(news, Partial):
-                    yield "done", {"request_id": request_id, **news}
+                update: Update | Exception = await job.updates.get()
+                if isinstance(update, Exception):
+                    raise update
+                if not isinstance(update, Partial):
+                    yield "done", {"request_id": request_id, **update}
                     return
-                yield "step", news.to_json()
+                yield "step", update.to_json()
         finally:
             self.batcher.cancel(job)
 

@@ -1,7 +1,7 @@
-"""Dynamic batching: requests that wait for the same model and settings are answered by one call.
+"""Dynamic batching: requests that wait for the same model and settings share one model call.
 
-Nothing waits for a batch to fill. A worker takes the oldest job and with it all others like it
-that have come while it was busy: one client gets its answer at once, many share the work.
+Nothing waits for a batch to fill. A worker takes the oldest job and all others like it that came
+while it was busy: a single client is answered at once, many clients share the work.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from sightline.errors import UserError
 from sightline.runtime.partial import Partial
 from sightline.serve.limits import Refusal, busy
 
-Update = Partial | dict[str, Any]  # how a search stands, or the answer
+Update = Partial | dict[str, Any]  # the state of a search, or the answer
 
 
 class Model(Protocol):
-    """What a worker needs of a model that is served."""
+    """What the worker needs from a served model."""
 
     @property
     def name(self) -> str: ...
@@ -30,33 +30,31 @@ class Model(Protocol):
     def run(
         self, items: Sequence[Any], settings: Any, streamed: Sequence[bool]
     ) -> Iterator[list[tuple[int, Update]]]:
-        """After each step of the search the news of items, by position; at its end the answers.
-
-        Partial results are for those that are streamed.
-        """
+        """After each step of the search, (position, partial result) of the streamed items; at its
+        end, (position, answer) of every item."""
         ...
 
 
 @dataclass(eq=False)
 class Job:
-    """One request's work; its news come to the event loop that made it."""
+    """One request's work; its updates arrive on the event loop that created it."""
 
     model: Model
     item: Any
     settings: Hashable  # jobs of one model with equal settings run together
     deadline: float  # time.monotonic()
     streamed: bool = False
-    over: bool = False  # answered, failed, or nobody waits for it any more
+    done: bool = False  # answered, failed or cancelled
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-    news: asyncio.Queue[Update | Exception] = field(default_factory=asyncio.Queue)
+    updates: asyncio.Queue[Update | Exception] = field(default_factory=asyncio.Queue)
 
-    def tell(self, news: Update | Exception) -> None:
-        """From the worker's thread."""
-        self.over = self.over or not isinstance(news, Partial)
+    def send(self, update: Update | Exception) -> None:
+        """Called from the worker's thread."""
+        self.done = self.done or not isinstance(update, Partial)
         try:
-            self.loop.call_soon_threadsafe(self.news.put_nowait, news)
-        except RuntimeError:  # the loop has ended, and with it whoever waited
-            self.over = True
+            self.loop.call_soon_threadsafe(self.updates.put_nowait, update)
+        except RuntimeError:  # the loop is closed
+            self.done = True
 
 
 class Batcher:
@@ -77,7 +75,6 @@ class Batcher:
         self._observe = observe
         self._failed = failed
         self._taken = 0
-        self.refuse = False  # no places are given any more
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
         self._closed = False
@@ -98,27 +95,27 @@ class Batcher:
 
     @property
     def places(self) -> int:
-        """As many as asked for, or as can be answered in half of their time on a slow machine:
-        work on requests that come too late for their answers would be work for nobody."""
+        """`max_queue`, or on a slow machine as many as can be answered in half of the time limit:
+        answers that come too late would be wasted work."""
         return max(1, min(self.max_queue, int(0.5 * self.time_limit / self._seconds)))
 
     def retry_after(self) -> int:
-        """Whole seconds until about half of the places will be free."""
+        """Whole seconds until about half of the taken places will be free."""
         return int(min(60, max(1, self._seconds * self._taken / 2)))
 
     def check_room(self) -> None:
-        """Refuse early what would be refused later, before its body is read."""
-        if self.refuse or self._taken >= self.places:
+        """Refuse a request before its body is read if there is no place for it."""
+        if self._taken >= self.places:
             raise busy(self.retry_after(), close=True)
 
     def take_place(self) -> Place:
-        if self.refuse or self._taken >= self.places:
+        if self._taken >= self.places:
             raise busy(self.retry_after())
         self._taken += 1
         return Place(self)
 
     def submit(self, job: Job) -> None:
-        """The holder of a place brings its job; so the queue cannot grow beyond the places."""
+        """Queue the job of a request that holds a place; so the queue is bounded too."""
         with self._changed:
             if self._closed:
                 raise busy(5)
@@ -126,14 +123,14 @@ class Batcher:
             self._changed.notify()
 
     def cancel(self, job: Job) -> None:
-        """Nobody waits for it: it leaves the queue, or its batch goes on without telling it."""
+        """Take the job from the queue; if it is already running, send it no more updates."""
         with self._changed:
-            job.over = True
+            job.done = True
             if job in self._waiting:
                 self._waiting.remove(job)
 
     def close(self) -> None:
-        """End the worker once its queue is empty."""
+        """Stop the worker once its queue is empty."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -148,16 +145,16 @@ class Batcher:
     def _work(self) -> None:
         while batch := self._next_batch():
             began = time.monotonic()
-            answered = self._run(batch)
+            completed = self._run(batch)
             seconds = time.monotonic() - began
             each = seconds / len(batch)
-            if not answered:  # nobody waited for its end, which would have come later
+            if not completed:  # stopped early: it would have taken longer
                 each = max(each, self._seconds)
             self._seconds += 0.3 * (each - self._seconds)
             self._observe(batch[0].model.name, len(batch), seconds)
 
     def _next_batch(self) -> list[Job]:
-        """The oldest job and those that can run with it; none once the batcher is closed."""
+        """The oldest job and those that can run with it; empty once the batcher is closed."""
         with self._changed:
             while True:
                 self._drop_late()
@@ -170,41 +167,41 @@ class Batcher:
             key = (first.model, first.settings)
             alike = [job for job in self._waiting if (job.model, job.settings) == key]
             left = first.deadline - time.monotonic()
-            in_time = max(1, int(0.5 * left / self._seconds))  # or none of them would be
+            in_time = max(1, int(0.5 * left / self._seconds))  # more would all be late
             batch = alike[: min(self.max_batch, in_time)]
             for job in batch:
                 self._waiting.remove(job)
             return batch
 
     def _drop_late(self) -> None:
-        """Those that would be answered too late are answered by their own side of the queue."""
+        """Drop jobs past their deadline; `while_there` has answered their clients."""
         now = time.monotonic()
         for job in [job for job in self._waiting if job.deadline <= now]:
             self._waiting.remove(job)
-            job.over = True
+            job.done = True
 
     def _run(self, batch: list[Job]) -> bool:
-        """Whether it ran to its end."""
+        """Run a batch; whether it ran to its end."""
         try:
-            for news in self._steps(batch):
-                for place, update in news:
-                    if not batch[place].over:
-                        batch[place].tell(update)
-                if all(job.over for job in batch):
-                    return any(isinstance(update, dict) for _, update in news)
+            for updates in self._steps(batch):
+                for position, update in updates:
+                    if not batch[position].done:
+                        batch[position].send(update)
+                if all(job.done for job in batch):
+                    return any(isinstance(update, dict) for _, update in updates)
             return True
         except UserError as error:
-            if len(batch) > 1:  # one bad item is no reason to fail the others
+            if len(batch) > 1:  # one bad item must not fail the others
                 for job in batch:
-                    if not job.over:
+                    if not job.done:
                         self._run([job])
             else:
-                batch[0].tell(Refusal(422, "cannot_do", str(error)))
+                batch[0].send(Refusal(422, "cannot_do", str(error)))
         except Exception as error:
             self._failed(error)
             for job in batch:
-                if not job.over:
-                    job.tell(Refusal(500, "internal", "the service failed at this request"))
+                if not job.done:
+                    job.send(Refusal(500, "internal", "the service failed on this request"))
         return False
 
     def _steps(self, batch: list[Job]) -> Iterator[list[tuple[int, Update]]]:
@@ -214,7 +211,7 @@ class Batcher:
 
 
 class Place:
-    """One of a batcher's places: given back at the end of a `with`, or later by who keeps it."""
+    """One of a batcher's places, released at the end of a `with` or, if kept, by its keeper."""
 
     def __init__(self, batcher: Batcher) -> None:
         self._batcher: Batcher | None = batcher
@@ -228,7 +225,7 @@ class Place:
             self.release()
 
     def keep(self) -> Callable[[], None]:
-        """Held beyond the `with`, until what this returns is called."""
+        """Hold the place beyond the `with`; returns what releases it."""
         self._kept = True
         return self.release
 

@@ -1,4 +1,5 @@
-"""The page's files and the sample pictures: read once, given by exact name, so no path escapes."""
+"""The page's files and the sample pictures: read once and looked up by exact name, so that no path
+leads out of their folders."""
 
 from __future__ import annotations
 
@@ -35,20 +36,20 @@ class File:
 
 
 def read_files(folder: Path) -> dict[str, File]:
-    """Every file below a folder, by its path in it."""
-    found = {}
+    """Every file below a folder, by its relative path."""
+    files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             content = path.read_bytes()
             kind = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
             tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
             name = path.relative_to(folder).as_posix()
-            found[name] = File(content, kind or "application/octet-stream", tag)
-    return found
+            files[name] = File(content, kind or "application/octet-stream", tag)
+    return files
 
 
 def respond(files: Mapping[str, File], name: str, request: Request) -> Response:
-    """A file, or that the browser's copy is still right."""
+    """A file, or 304 if the browser's copy is current."""
     file = files.get(name)
     if file is None:
         raise Refusal(404, "not_found", "there is no such file")
@@ -59,7 +60,7 @@ def respond(files: Mapping[str, File], name: str, request: Request) -> Response:
 
 
 def read_samples() -> tuple[list[dict[str, Any]], dict[str, File]]:
-    """The sample pictures as /v1/samples tells of them, and their files."""
+    """The sample pictures as /v1/samples lists them, and their files."""
     files = read_files(FOLDER)
     listed = [
         {

@@ -1,4 +1,4 @@
-"""What surrounds every request: an id, a key, headers that protect, a line in the log, a count."""
+"""The outermost ASGI layer: request ids, the API key, security headers, a log line and metrics."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sightline.serve.answers import ClientLeft, RefusedResponse
+from sightline.serve.answers import RefusedResponse
 from sightline.serve.limits import Refusal
 from sightline.serve.logs import logger, request_id
 
 if TYPE_CHECKING:
     from sightline.serve.metrics import Metrics
 
-# The page uses what this origin gives and nothing else; pictures that it shows are blobs.
+# The page loads nothing from other origins; the pictures it shows are blobs.
 POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -41,24 +41,24 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-LEFT = 499  # what a log says of a client that did not wait for its answer
+DISCONNECTED = 499  # logged as the status where the client left before its response
 
 
 class Guard:
-    """The outermost application."""
+    """Wraps the application; every request and response passes through it."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, api_key: str | None = None) -> None:
         self.app = app
         self.metrics = metrics
         self.api_key = api_key
-        self.draining = False  # the server is about to end: no connection is kept
+        self.draining = False  # set at shutdown: every response then closes its connection
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         method = scope["method"]
-        if method == "HEAD":  # as GET; the server leaves the body out
+        if method == "HEAD":  # handled as GET; uvicorn leaves the body out
             scope = {**scope, "method": "GET"}
         headers = Headers(scope=scope)
         name = request_id(headers.get("x-request-id"))
@@ -85,17 +85,17 @@ class Guard:
                 await RefusedResponse(refusal, name)(scope, receive, send_guarded)
             else:
                 await self.app(scope, receive, send_guarded)
-        except (ClientLeft, ClientDisconnect):
-            status = LEFT
-            self.metrics.disconnects.add()
+        except ClientDisconnect:
+            status = DISCONNECTED
+            self.metrics.disconnects.inc()
         except Exception as error:
             self.failed(error, name)
         finally:
-            self._note(scope, method, status or 500, time.monotonic() - began)
+            self._record(scope, method, status or 500, time.monotonic() - began)
 
     def failed(self, error: Exception, name: str | None = None) -> None:
-        """A bug: counted and logged with its traceback; the client is told nothing of it."""
-        self.metrics.failures.add()
+        """Count a bug and log its traceback; the response never contains it."""
+        self.metrics.failures.inc()
         logger.error("failed", exc_info=error, extra={"fields": {"request_id": name}})
 
     def _is_locked(self, path: str, headers: Headers) -> bool:
@@ -107,13 +107,13 @@ class Guard:
             given = token.strip()
         return not hmac.compare_digest(given.encode(), self.api_key.encode())
 
-    def _note(self, scope: Scope, method: str, status: int, seconds: float) -> None:
+    def _record(self, scope: Scope, method: str, status: int, seconds: float) -> None:
         state = scope["state"]
         route = getattr(scope.get("route"), "path", "other")
-        self.metrics.requests.add(route, str(status))
-        self.metrics.seconds.observe(seconds, route)
+        self.metrics.requests.labels(route, str(status)).inc()
+        self.metrics.seconds.labels(route).observe(seconds)
         received = state.get("received", 0)
-        self.metrics.received.add(by=received)
+        self.metrics.received.inc(received)
         fields = {
             "request_id": state["request_id"],
             "method": method,

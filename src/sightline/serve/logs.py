@@ -1,4 +1,4 @@
-"""Logs as one JSON object per line: what happened to a request, never what was in it."""
+"""Logs, one JSON object per line: what happened to a request, never its content."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def request_id(given: str | None) -> str:
-    """The caller's own id where it is a plain one, else a new one."""
+    """The caller's id if it is short and plain, else a new one."""
     return given if given and _GIVEN_ID.fullmatch(given) else secrets.token_hex(8)
 
 
 class JsonLines(logging.Formatter):
-    """A record and its `fields` as JSON."""
+    """Formats a record and its `fields` as JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
@@ -44,5 +44,5 @@ def configure(level: str = "info") -> None:
         one.handlers = [handler]
         one.setLevel(level.upper())
         one.propagate = False
-    # its warnings quote what clients send
+    # its warnings quote request bodies
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
