@@ -21,7 +21,7 @@ def describe(
     sources: Annotated[
         list[str],
         typer.Argument(
-            help="Files, folders, patterns, - for standard input; texts for a model that reads text."
+            help="Files, folders, patterns, - for standard input; or texts, as the model reads."
         ),
     ],
     model: Annotated[str, typer.Option(help="A run, a checkpoint, or a zoo name.")] = "default",

@@ -41,7 +41,9 @@ def evaluate(
     spec = spec_of(loaded.task)
     result = spec.evaluate(loaded, data, split, beam)
     if as_json:
-        shown = {k: v for k, v in result.scores.items() if k in ("corpus", "signatures", "intervals")}
+        shown = {
+            k: v for k, v in result.scores.items() if k in ("corpus", "signatures", "intervals")
+        }
         texts = {"texts": result.texts} if result.examples else {}
         typer.echo(json.dumps({**shown, **texts}, ensure_ascii=False))
     else:

@@ -33,9 +33,7 @@ def train(
 
         raise UserError(f"training needs {error.name}: pip install 'sightline[train]'") from None
     paths = spec_of(settings.task).local_paths
-    outcome = run_training(
-        task, out or Path("runs") / path.stem, resume=resume, local_paths=paths
-    )
+    outcome = run_training(task, out or Path("runs") / path.stem, resume=resume, local_paths=paths)
     best, newest = outcome.run.best(), outcome.run.newest()
     kept = f"; best: {best}" if best else ""
     typer.echo(f"{outcome.reason} at step {outcome.progress.step}{kept}", err=True)

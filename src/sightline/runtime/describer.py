@@ -131,7 +131,9 @@ class Describer:
         if self.reader.takes == "file":
             each = self._files(sources, reading, ask)
         else:
-            each = iter(self.describe_inputs([self.reader.read(s, **reading) for s in sources], ask))
+            each = iter(
+                self.describe_inputs([self.reader.read(s, **reading) for s in sources], ask)
+            )
         return counted(each, len(sources), "describing") if progress else each
 
     def _files(

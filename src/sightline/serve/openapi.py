@@ -31,6 +31,8 @@ _EVENT: dict[str, Any] = {  # of each event
     },
     "required": ["event", "data"],
 }
+
+
 def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: {"model": ErrorAnswer, "description": _MEANINGS[code]} for code in codes}
 

@@ -59,9 +59,7 @@ def build_task(recipe: Recipe) -> TrainingTask:
     return spec_of(recipe.task).data(recipe)
 
 
-def load_model(
-    model: Path | str, overrides: Sequence[str] = (), device: str = "auto"
-) -> Describer:
+def load_model(model: Path | str, overrides: Sequence[str] = (), device: str = "auto") -> Describer:
     """A trained model of any task: a run's folder, a checkpoint's, an export's, or a zoo name.
 
     `overrides` are `key=value` strings that win over its recipe, such as `search.beam=7`. `device`

@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from sightline.runtime.model_folder import find_model
 from sightline.errors import CheckpointError
+from sightline.runtime.model_folder import find_model
 
 # torchvision's published files; the eight hex digits begin the file's SHA-256.
 HUB = {

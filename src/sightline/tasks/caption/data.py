@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.data import batching
-from sightline.data.manifest import Example, normalise_caption, read_manifest
+from sightline.data.manifest import normalise_caption, read_manifest
 from sightline.data.vocabulary import BEGIN, END, VOCAB, Vocabulary
 from sightline.errors import ConfigError, DataError
 from sightline.media.image import preprocess, read_image

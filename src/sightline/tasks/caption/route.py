@@ -69,9 +69,7 @@ class DescribeAnswer(Answer):
     height: int
 
 
-def _more(
-    model: Describer, source: Any, parts: list[Inputs], found: Description
-) -> dict[str, Any]:
+def _more(model: Describer, source: Any, parts: list[Inputs], found: Description) -> dict[str, Any]:
     (layout,) = parts[0].layouts
     assert layout is not None
     width, height = layout.size

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sightline.tasks.spec import TaskSpec
-from sightline.training.task import TrainingTask
 from sightline.tasks.translate.alignments import LEXICON
 from sightline.tasks.translate.parts import codec, reader
 from sightline.tasks.translate.recipe import TranslateRecipe
+from sightline.training.task import TrainingTask
 
 if TYPE_CHECKING:
     from sightline.nn.model import EncoderDecoder
@@ -43,7 +43,10 @@ SPEC = TaskSpec(
     codec=codec,
     metrics=("sacrebleu", "chrf"),
     local_paths=(
-        "manifest", "fusion.translator", "fusion.language_model", "training.initial",
+        "manifest",
+        "fusion.translator",
+        "fusion.language_model",
+        "training.initial",
     ),  # fmt: skip
     files=(LEXICON,),
     commands={

@@ -20,9 +20,7 @@ class TranslateAnswer(Answer):
     )
 
 
-def _more(
-    model: Describer, source: Any, parts: list[Inputs], found: Description
-) -> dict[str, Any]:
+def _more(model: Describer, source: Any, parts: list[Inputs], found: Description) -> dict[str, Any]:
     if found.attention is None:
         words = {"source_words": source.split(), "target_words": found.text.split()}
         return {**words, "alignment": []}
