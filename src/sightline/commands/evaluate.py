@@ -41,9 +41,8 @@ def evaluate(
     spec = spec_of(loaded.task)
     result = spec.evaluate(loaded, data, split, beam)
     if as_json:
-        shown = {
-            k: v for k, v in result.scores.items() if k in ("corpus", "signatures", "intervals")
-        }
+        kept = ("corpus", "signatures", "intervals")
+        shown = {key: value for key, value in result.scores.items() if key in kept}
         texts = {"texts": result.texts} if result.examples else {}
         typer.echo(json.dumps({**shown, **texts}, ensure_ascii=False))
     else:

@@ -152,7 +152,7 @@ class Describer:
     def describe_inputs(
         self, inputs: Sequence[list[Inputs]], ask: Options | None = None, threads: int = 0
     ) -> list[Description]:
-        """Descriptions of what was read, each the join of its parts, searched in batches by size."""
+        """Descriptions of what was read, searched in batches by size; a source's parts are joined."""
         ask = ask or self.defaults
         parts = [part for several in inputs for part in several]
         batches = similar([part.size for part in parts], self.reader.batch)

@@ -80,4 +80,4 @@ class TaskSpec:
     files: tuple[str, ...] = ()  # of a model's folder that an export keeps, besides vocabularies
     commands: Mapping[str, str] = field(default_factory=dict)  # name → "module:function"
     route: Callable[[], Route] | None = None  # None: the task is served by the general route
-    panel: str | None = None  # the page's module for it, a file in the task's folder
+    panel: Path | None = None  # the folder of the page's panel for it: panel.html, panel.js …

@@ -52,5 +52,5 @@ SPEC = TaskSpec(
     published=PUBLISHED,
     local_paths=("manifest", "features", "encoder.weights", "training.initial"),
     route=_route,
-    panel="panel.js",
+    panel=Path(__file__).parent / "panel",
 )

@@ -42,17 +42,12 @@ SPEC = TaskSpec(
     reader=reader,
     codec=codec,
     metrics=("sacrebleu", "chrf"),
-    local_paths=(
-        "manifest",
-        "fusion.translator",
-        "fusion.language_model",
-        "training.initial",
-    ),  # fmt: skip
+    local_paths=("manifest", "fusion.translator", "fusion.language_model", "training.initial"),
     files=(LEXICON,),
     commands={
         "translate": "sightline.tasks.translate.commands:translate",
         "align": "sightline.tasks.translate.commands:align",
     },
     route=_route,
-    panel="panel.js",
+    panel=Path(__file__).parent / "panel",
 )
