@@ -34,6 +34,7 @@ from sightline.search.constraints import (
 from sightline.search.steppers import Ensemble, Fusion, Stepper, posterior_attention, subset
 from sightline.types import ContextSet, Description, Hypothesis, Inputs
 
+BLOCK = 512  # texts read at a time
 LONGEST_FORCED = 2000  # tokens of either side of a pair that `force` scores
 
 
@@ -56,8 +57,11 @@ class Reader(Protocol):
         """How many examples one search takes together."""
         ...
 
-    def read(self, source: Any, **options: Any) -> list[Inputs]:
-        """A source's parts, usually one; a long text has several, an empty one none."""
+    def read(self, source: Any, *, whole: bool = False) -> list[Inputs]:
+        """A source's parts, usually one; a long text has several, unless `whole`, an empty one none.
+
+        A reader may take options of its medium besides, such as a picture's `focus`.
+        """
         ...
 
 
@@ -127,32 +131,23 @@ class Describer:
     ) -> Iterator[Description]:
         """The same one by one, in order; files are read as they are needed."""
         reading, ask = self._options(options)
-        each: Iterator[Description]
-        if self.reader.takes == "file":
-            each = self._files(sources, reading, ask)
-        else:
-            each = iter(
-                self.describe_inputs([self.reader.read(s, **reading) for s in sources], ask)
-            )
-        return counted(each, len(sources), "describing") if progress else each
-
-    def _files(
-        self, sources: Sequence[Any], reading: dict[str, Any], ask: Options
-    ) -> Iterator[Description]:
-        """Read where they are searched: media are large."""
-        size = self.reader.batch
+        is_file = self.reader.takes == "file"
+        # media are large, and read where they are searched; texts are sorted by size in blocks
+        size, threads = (self.reader.batch, 1) if is_file else (BLOCK, workers(self.stepper))
         chunks = [sources[at : at + size] for at in range(0, len(sources), size)]
 
         def described(some: Sequence[Any]) -> list[Description]:
-            return self.describe_inputs([self.reader.read(s, **reading) for s in some], ask, 1)
+            inputs = [self.reader.read(source, **reading) for source in some]
+            return self.describe_inputs(inputs, ask, threads)
 
-        for some in side_by_side(described, chunks, workers(self.stepper)):
-            yield from some
+        blocks = side_by_side(described, chunks, workers(self.stepper) if is_file else 1)
+        each = (description for block in blocks for description in block)
+        return counted(each, len(sources), "describing") if progress else each
 
     def describe_inputs(
         self, inputs: Sequence[list[Inputs]], ask: Options | None = None, threads: int = 0
     ) -> list[Description]:
-        """Descriptions of what was read, searched in batches by size; a source's parts are joined."""
+        """Descriptions of what was read, searched in batches by size; a source's parts joined."""
         ask = ask or self.defaults
         parts = [part for several in inputs for part in several]
         batches = similar([part.size for part in parts], self.reader.batch)

@@ -208,7 +208,7 @@ class ReaderById:
     takes: Literal["file", "text"] = "file"
     batch: int = BATCH
 
-    def read(self, source: Any, *, whole: bool = True) -> list[Inputs]:
+    def read(self, source: Any, *, whole: bool = False) -> list[Inputs]:
         return [self.pictures.inputs([source])]
 
 
