@@ -19,13 +19,13 @@ COLOURS: tuple[Colour, ...] = (
     (176, 132, 20),
     (84, 88, 100),
 )
-WIDTH, HEIGHT, SIZE = 1120, 630, 19  # of a chart that is a file of its own; SIZE of its letters
+WIDTH, HEIGHT, SIZE = 1120, 630, 19  # of a chart that is a file; SIZE of its letters
 LEGEND_LINE = 1.6  # of a line of the legend, in letter sizes
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Points by x, those of `dots` marked; a `name` stands in the legend."""
+    """Points by x, those of `dots` marked; a `name` is in the legend."""
 
     points: Sequence[Point]
     name: str = ""
