@@ -64,7 +64,7 @@ def _report(path: Path, spec: TaskSpec, model: Describer, result: Evaluation, lo
     if not result.examples:
         raise UserError("there are no items to write a report of")
     items = [
-        ReportItem(e.id, e.media or e.source, e.targets, d, result.scores["per_item"][e.id])
+        ReportItem(e.id, e.media or str(e.source), e.targets, d, result.scores["per_item"][e.id])
         for e, d in zip(result.examples, result.descriptions, strict=True)
     ]
     write_report(

@@ -58,7 +58,7 @@ class Reader(Protocol):
         ...
 
     def read(self, source: Any, *, whole: bool = False) -> list[Inputs]:
-        """A source's parts, usually one; a long text has several, unless `whole`, an empty one none.
+        """A source's parts, usually one; a long text has several (unless `whole`), an empty none.
 
         A reader may take options of its medium besides, such as a picture's `focus`.
         """
