@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from sightline.config import AttentionConfig, DecoderConfig, LossConfig, RecurrentConfig
+from given import sentences
+from sightline.config import AttentionConfig, DecoderConfig, RecurrentConfig
 from sightline.data.vocabulary import BEGIN, PAD
 from sightline.nn import posterior as module
 from sightline.nn.decoder import Decoder
 from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.model import EncoderDecoder
-from sightline.nn.stepper import TorchStepper
+from sightline.nn.objectives import Likelihood
+from sightline.nn.stepper import TorchEncoder, TorchStepper
 from sightline.search.steppers import Ensemble
 
 V = 11
@@ -18,22 +20,33 @@ SOURCES = np.array([[5, 6, 7, 8, 2], [9, 4, 2, PAD, PAD]])
 TARGETS = [[4, 9, 2], [7, 2]]
 
 
+class Reader(TorchStepper):
+    """A stepper that is given sentences."""
+
+    def __init__(self, model):
+        super().__init__(model)
+        self.model = model
+
+    def posterior(self, source, tokens):
+        return super().posterior(TorchEncoder(self.model).encode(sentences(source)), tokens)
+
+
 def stepper(seed=0, **changes):
     torch.manual_seed(seed)
     encoder = TextEncoder(RecurrentConfig(embedding=6, hidden=5), V)
     settings = {"embedding": 6, "hidden": 7, "gate": False, "attention": AttentionConfig(size=4)}
     config = DecoderConfig(**{**settings, **changes})
-    model = EncoderDecoder(encoder, Decoder(config, V, encoder.dimension), LossConfig()).eval()
+    model = EncoderDecoder(encoder, Decoder(config, V, encoder.dimension), Likelihood()).eval()
     for parameter in model.parameters():  # far from even attention and even outputs
         parameter.data *= 3
-    return TorchStepper(model)
+    return Reader(model)
 
 
 def one_by_one(stepper, source, target):
     """α_ti p(y_t | c_i) with the readout written out, one step and one place at a time."""
     model, decoder = stepper.model, stepper.model.decoder
     with torch.no_grad():
-        state = model.start(torch.from_numpy(source[None]))
+        state = decoder.start(model.encode(sentences(torch.from_numpy(source[None]))))
         rows, before = [], BEGIN
         for token in target:
             embedded = decoder.embed(torch.tensor([before]))

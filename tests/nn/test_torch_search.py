@@ -28,7 +28,7 @@ def stepper(task, seed=0):
     model = task.build_model().eval()
     with torch.no_grad():  # far from uniform, so that beams differ
         model.decoder.output.weight.mul_(4)
-    return TorchStepper(model)
+    return TorchStepper(model), TorchEncoder(model)
 
 
 def beams(stepper, task, texts, options=OPTIONS):
