@@ -6,14 +6,22 @@ the contract: states and outputs are read-only, and rows stay grouped by example
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.search.steppers import State, StepResult
+from sightline.search import BeamOptions, beam, finish
+from sightline.search.steppers import State, Stepper, StepResult
+from sightline.types import ContextSet, Hypothesis
+
+
+def named(names: Sequence[int]) -> ContextSet:
+    """A context set whose one value per example is the example's name."""
+    values = np.array(names, dtype=np.int64).reshape(-1, 1, 1)
+    return ContextSet(values, np.ones(values.shape[:2], dtype=bool))
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,7 @@ class TableState:
 
 @dataclass
 class TableStepper:
-    """Inputs are a list of numbers, each naming an example; or their count (a language model)."""
+    """Examples have the numbers that `named` gave them, or all 0 where the context set is empty."""
 
     vocab_size: int = 5
     end: int | None = 0
@@ -53,9 +61,9 @@ class TableStepper:
             self.table[key] = log_probs.astype(np.float32), rng.random(self.places, np.float32)
         return self.table[key]
 
-    def start(self, inputs: Sequence[int] | int) -> State:
-        names = [0] * inputs if isinstance(inputs, int) else inputs
-        return TableState(tuple((int(name),) for name in names), tuple(range(len(names))))
+    def start(self, context: ContextSet) -> State:
+        names = context.values.sum(axis=(1, 2)).astype(int).tolist()
+        return TableState(tuple((name,) for name in names), tuple(range(len(context))))
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
         assert isinstance(state, TableState)
@@ -82,3 +90,57 @@ class TableStepper:
 
     def prefix_attention(self, name: int, tokens: Sequence[int]) -> NDArray[Any]:
         return self.look_up((name, self.begin, *tokens))[1]
+
+
+class LeadingTable(TableStepper):
+    """Gives no more of the likeliest tokens than it is asked for."""
+
+    def leading(self, state: State, tokens: NDArray[np.int64], count: int) -> StepResult:
+        result = self.step(state, tokens)
+        order = np.argsort(-result.log_probs, axis=1, kind="stable")[:, :count]
+        return replace(
+            result, log_probs=np.take_along_axis(result.log_probs, order, axis=1), tokens=order
+        )
+
+
+def run(stepper: Stepper, names: Sequence[int], **options: Any) -> list[list[Hypothesis]]:
+    return finish(beam(stepper, named(names), BeamOptions(**options)))
+
+
+def same(ours: list[Hypothesis], theirs: list[Hypothesis]) -> bool:
+    """Equal to the last bit, attention included."""
+    if len(ours) != len(theirs):
+        return False
+    return all(
+        (a.tokens, a.score, a.finished) == (b.tokens, b.score, b.finished)
+        and np.array_equal(a.log_probs, b.log_probs)
+        and np.array_equal(a.attention, b.attention)
+        for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+def enumerate_all(
+    table: TableStepper,
+    name: int,
+    max_length: int,
+    penalty: float,
+    log_probs: Callable[[tuple[int, ...]], NDArray[Any]] | None = None,
+) -> list[tuple[bool, float, tuple[int, ...]]]:
+    """Every output there is, best first, finished ones before partial ones; by plain recursion.
+
+    `log_probs` gives the next token's after some tokens; without it, they are the table's.
+    """
+    outputs = []
+
+    def visit(tokens: tuple[int, ...], total: float) -> None:
+        ended = bool(tokens) and tokens[-1] == table.end
+        if ended or len(tokens) == max_length:
+            outputs.append((ended, total / len(tokens) ** penalty, tokens))
+            return
+        values = log_probs(tokens) if log_probs else table.prefix_log_probs(name, tokens)
+        for token, log_prob in enumerate(values):
+            if log_prob > -np.inf:
+                visit((*tokens, token), total + float(log_prob))
+
+    visit((), 0.0)
+    return sorted(outputs, key=lambda output: (not output[0], -output[1]))

@@ -13,7 +13,6 @@ from sightline.errors import UserError
 from sightline.media.focus import LOWERED, check_focus, focus_bias, parse_focus
 from sightline.nn.attention import Attention
 from sightline.search import BeamOptions, beam, finish
-from sightline.search.steppers import Steered
 from sightline.types import ContextSet, Description
 
 WHOLE = (0.0, 0.0, 1.0, 1.0)
@@ -114,8 +113,9 @@ def test_no_focus_and_a_level_bias_leave_the_result_alone(captioner):
     assert json.dumps(free.to_json()) == json.dumps(everywhere.to_json())
     read = captioner.read(source)
     vectors = captioner.encoder.encode(read.image[None])
+    context = ContextSet(vectors, np.ones(vectors.shape[:2], dtype=bool))
     options = BeamOptions(max_length=10, size=3)
-    plain = finish(beam(captioner.stepper, vectors, options))[0][0]
+    plain = finish(beam(captioner.stepper, context, options))[0][0]
     assert captioner.vocab.decode(plain.tokens[:-1]) == free.text
     assert np.array_equal(plain.attention[:-1], free.attention)
 
@@ -150,8 +150,9 @@ def test_the_command_takes_a_box(run_cli, shapes, captioner):
 
 def test_a_bias_that_does_not_fit_is_refused(captioner):
     vectors = captioner.encoder.encode(captioner.read(picture()).image[None])
+    mask, bias = np.ones(vectors.shape[:2], dtype=bool), np.zeros((1, 2), np.float32)
     with pytest.raises(UserError, match="bias of shape"):
-        captioner.stepper.start(Steered(vectors, np.zeros((1, 2), np.float32)))
+        captioner.stepper.start(ContextSet(vectors, mask, bias=bias))
 
 
 # ---------------------------------------------------------------------------- partial results

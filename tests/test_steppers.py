@@ -1,7 +1,9 @@
-"""Steppers made of steppers: ensembles, language-model fusion, forced prefixes."""
+"""Steppers made of steppers: ensembles, language-model fusion, subsets of a vocabulary."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,15 +12,24 @@ from numpy.typing import NDArray
 
 from sightline.errors import UserError
 from sightline.search import BeamOptions, beam, finish, rescore, sample
-from sightline.search.steppers import Ensemble, Fusion, Prefixed, Stepper
-from table_stepper import TableStepper
+from sightline.search.constraints import Prefix, constrain
+from sightline.search.steppers import (
+    Ensemble,
+    Fusion,
+    Started,
+    Stepper,
+    Subset,
+    posterior_attention,
+)
+from sightline.types import ContextSet
+from table_stepper import TableStepper, named, same
 
 ROWS = np.array([0, 0, 2, 2])  # two rows of examples 0 and 2, none of 1
 
 
 def after(stepper: Stepper, names: list[int], tokens: list[int]) -> tuple[NDArray[Any], Any]:
     """Log-probabilities and attention of ROWS after `tokens`, with a select on the way."""
-    state = stepper.start(names)
+    state = stepper.start(named(names))
     result = stepper.step(state, np.full(len(names), stepper.begin))
     state = stepper.select(result.state, ROWS)
     for token in tokens:
@@ -35,9 +46,9 @@ def test_an_ensemble_of_one_equals_itself() -> None:
     ):
         assert np.array_equal(ours, theirs)
     options = BeamOptions(size=3, n_best=3, max_length=5)
-    found = finish(beam(Ensemble([table]), [1, 2], options))
+    found = finish(beam(Ensemble([table]), named([1, 2]), options))
     assert [[h.tokens for h in e] for e in found] == [
-        [h.tokens for h in e] for e in finish(beam(table, [1, 2], options))
+        [h.tokens for h in e] for e in finish(beam(table, named([1, 2]), options))
     ]
 
 
@@ -91,12 +102,12 @@ def test_fusion_equals_the_sum_by_hand(mapped: bool) -> None:
         np.testing.assert_allclose(log_probs[row], expected, rtol=1e-6)
         assert np.array_equal(attention[row], table.prefix_attention(name, [4, 3]))
     options = BeamOptions(size=3, n_best=3, max_length=4)
-    for name, hypotheses in zip([7, 8], finish(beam(fusion, [7, 8], options)), strict=True):
+    for name, hypotheses in zip([7, 8], finish(beam(fusion, named([7, 8]), options)), strict=True):
         for h in hypotheses:  # the hypothesis carries the fused scores
             for t, token in enumerate(h.tokens):
-                heard = [expected_map[earlier] for earlier in h.tokens[:t]]
+                lm_tokens = [expected_map[earlier] for earlier in h.tokens[:t]]
                 own = table.prefix_log_probs(name, h.tokens[:t])[token]
-                lm = language_model.prefix_log_probs(0, heard)[expected_map[token]]
+                lm = language_model.prefix_log_probs(0, lm_tokens)[expected_map[token]]
                 assert h.log_probs[t] == pytest.approx(own + 0.3 * lm, rel=1e-6)
 
 
@@ -106,35 +117,85 @@ def test_a_weight_of_zero_leaves_the_model_alone() -> None:
     assert np.array_equal(ours, after(table, [1, 2, 3], [2])[0])
 
 
-def test_prefixes_of_different_lengths_follow_their_examples() -> None:
-    table = TableStepper(vocab_size=6, seed=3)
-    forced = Prefixed(table, [[2, 4], [5, 5, 5], []])
-    log_probs, _ = after(forced, [1, 2, 3], [2])
-    for row, name in enumerate([1, 1, 3, 3]):
-        free = table.prefix_log_probs(name, [2])
-        if name == 3:
-            assert np.array_equal(log_probs[row], free)
-        else:
-            assert np.flatnonzero(log_probs[row] > -np.inf).tolist() == [4]
-            assert log_probs[row, 4] == free[4]
-
-
 def test_compositions_compose() -> None:
     tables = [TableStepper(vocab_size=6, seed=seed) for seed in (1, 2)]
     fused = Fusion(Ensemble(tables), TableStepper(vocab_size=6, seed=3), 0.2)
     names, prefixes = [1, 2, 3], [[2], [], [3, 4]]
     options = BeamOptions(size=4, n_best=2, max_length=6, length_penalty=1.0)
-    batch = finish(beam(Prefixed(fused, prefixes), names, options))
+    batch = finish(beam(constrain(fused, Prefix(prefixes)), named(names), options))
     for name, prefix, hypotheses in zip(names, prefixes, batch, strict=True):
-        (single,) = finish(beam(Prefixed(fused, [prefix]), [name], options))
+        (single,) = finish(beam(constrain(fused, Prefix([prefix])), named([name]), options))
         assert [h.tokens for h in single] == [h.tokens for h in hypotheses]
         for h in hypotheses:
             assert list(h.tokens[: len(prefix)]) == prefix
-            again = rescore(fused, [name], [h.tokens])[0]
+            again = rescore(fused, named([name]), [h.tokens])[0]
             assert np.array_equal(h.log_probs, again.log_probs)
             assert np.array_equal(h.attention, again.attention)
-    drawn = finish(sample(Prefixed(fused, prefixes), names, max_length=5, samples=2))
+    forced = constrain(fused, Prefix(prefixes))
+    drawn = finish(sample(forced, named(names), max_length=5, samples=2))
     assert [len(e) for e in drawn] == [2, 2, 2]
+
+
+def members(*names: list[int]) -> ContextSet:
+    """A context set in which each model of an ensemble has its own."""
+    return replace(named(names[0]), members=tuple(named(own) for own in names))
+
+
+def test_each_model_of_an_ensemble_reads_its_own_context() -> None:
+    one, two = TableStepper(seed=1), TableStepper(seed=2)
+    result = Ensemble([one, two]).step(
+        Ensemble([one, two]).start(members([1, 2], [3, 4])), np.array([1, 1])
+    )
+    for row, (first, second) in enumerate([(1, 3), (2, 4)]):
+        p = np.exp(one.prefix_log_probs(first, [])) + np.exp(two.prefix_log_probs(second, []))
+        np.testing.assert_allclose(np.exp(result.log_probs[row]), p / 2, rtol=1e-5)
+
+
+class Knowing(TableStepper):
+    """Its posterior is the example's name everywhere."""
+
+    def posterior(
+        self, context: ContextSet, tokens: Sequence[Sequence[int]]
+    ) -> list[NDArray[np.float32]]:
+        names = context.values.ravel()
+        pairs = zip(names, tokens, strict=True)
+        return [np.full((len(row), self.places), name, np.float32) for name, row in pairs]
+
+
+def test_the_posterior_of_an_ensemble_is_the_mean_of_its_models() -> None:
+    both = Ensemble([Knowing(seed=1), Knowing(seed=2)], [3, 1])
+    (posterior,) = posterior_attention(both, members([4], [8]), [[2, 3]]) or []
+    assert np.array_equal(posterior, np.full((2, 3), 5.0))
+    (posterior,) = posterior_attention(both, named([4]), [[2, 3]]) or []
+    assert np.array_equal(posterior, np.full((2, 3), 4.0))
+    assert posterior_attention(TableStepper(), named([1]), [[2]]) is None
+    mixed = Ensemble([Knowing(), TableStepper()])
+    assert posterior_attention(mixed, named([1]), [[2]]) is None
+
+
+def test_a_search_can_begin_from_a_state() -> None:
+    table = TableStepper(vocab_size=7, seed=4)
+    options = BeamOptions(size=3, n_best=3, max_length=5)
+    begun = Started(table, table.start(named([5, 6])))
+    for context in (named([5, 6]), ContextSet.empty(2)):
+        for ours, theirs in zip(
+            finish(beam(begun, context, options)),
+            finish(beam(table, named([5, 6]), options)),
+            strict=True,
+        ):
+            assert same(ours, theirs)
+
+
+def test_a_subset_keeps_the_probabilities_of_its_tokens() -> None:
+    table = TableStepper(vocab_size=9, seed=5, end=7)
+    tokens = [1, 3, 6, 7]
+    small = Subset(table, tokens)
+    assert (small.vocab_size, small.begin, small.end) == (4, 0, 3)
+    log_probs, attention = after(small, [1, 2, 3], [2, 1])
+    for row, name in enumerate([1, 1, 3, 3]):
+        assert np.array_equal(log_probs[row], table.prefix_log_probs(name, [6, 3])[tokens])
+        assert np.array_equal(attention[row], table.prefix_attention(name, [6, 3]))
+    assert Subset(TableStepper(end=None), [1, 2]).end is None
 
 
 def test_parts_that_do_not_fit_are_refused() -> None:
@@ -150,8 +211,9 @@ def test_parts_that_do_not_fit_are_refused() -> None:
         lambda: Fusion(small, large, -0.1, [0, 1, 2, 3]),
         lambda: Fusion(small, large, 0.1, [0, 1, 2]),
         lambda: Fusion(small, large, 0.1, [0, 1, 2, 5]),
-        lambda: Prefixed(small, [[4]]),
-        lambda: Prefixed(small, [[1], [2]]).start([1]),
+        lambda: Ensemble([small, small]).start(members([1], [2], [3])),
+        lambda: Subset(small, [0, 2]),
+        lambda: Subset(small, [1, 2]),
     ):
         with pytest.raises(UserError):
             wrong()

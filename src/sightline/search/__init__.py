@@ -10,9 +10,11 @@ Lengths count tokens, the end token included.
 from __future__ import annotations
 
 from sightline.search.beam import BeamOptions, beam
+from sightline.search.constraints import Constrained, constrain
 from sightline.search.sample import greedy, rescore, sample
 from sightline.search.tree import Snapshot, TreeNode, finish
 
 __all__ = [
-    "BeamOptions", "Snapshot", "TreeNode", "beam", "finish", "greedy", "rescore", "sample",
+    "BeamOptions", "Constrained", "Snapshot", "TreeNode", "beam", "constrain", "finish", "greedy",
+    "rescore", "sample",
 ]  # fmt: skip

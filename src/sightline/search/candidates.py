@@ -13,62 +13,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.search.steppers import SearchError
-from sightline.search.tree import Trace, Verdict, in_all
+from sightline.search.tree import Outcome, Trace, flat_index
 
 
 @dataclass(frozen=True)
-class Found:
+class Candidates:
     """The 2k best extensions of each group, best first."""
 
     score: NDArray[np.float64]  # (A, G, 2k): summed log-probabilities, −inf where impossible
     row: NDArray[np.int64]  # (A, G, 2k): the stepper's row that is extended
     token: NDArray[np.int64]  # (A, G, 2k)
     log_prob: NDArray[np.float32]  # (A, G, 2k)
-    live: NDArray[np.bool_]  # (A, G, 2k): possible, and not an end
+    alive: NDArray[np.bool_]  # (A, G, 2k): possible, and not ended
 
     @property
     def k(self) -> int:
         return self.score.shape[-1] // 2
 
     @cached_property
-    def all_go_on(self) -> bool:
-        """Whether the first k of every group are live: then there is nothing to look for."""
-        return bool(self.live[..., : self.k].all())
+    def first_k_alive(self) -> bool:
+        """Whether the first k of every group are alive: then none of them has ended."""
+        return bool(self.alive[..., : self.k].all())
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """(A, G, k): the first k live ones; others where there are fewer."""
-        return (~self.live).argsort(axis=-1, kind="stable")[..., : self.k]
+        """(A, G, k): the first k that are alive; others where there are fewer."""
+        return (~self.alive).argsort(axis=-1, kind="stable")[..., : self.k]
 
     @cached_property
-    def _places(self) -> NDArray[np.int64]:
-        """`order` counted from the first group of all."""
-        return in_all(self.order, self.score.shape[-1])
+    def _flat_order(self) -> NDArray[np.int64]:
+        return flat_index(self.order, self.score.shape[-1])
 
     def pick(self, values: NDArray[Any]) -> NDArray[Any]:
         """Of values (A, G, 2k) those in `order`, (A, G, k)."""
-        return values[..., : self.k] if self.all_go_on else values.take(self._places)
+        return values[..., : self.k] if self.first_k_alive else values.take(self._flat_order)
 
-    def ending_score(self) -> NDArray[np.float64]:
-        """The scores of those that end and rank among the first k, −inf elsewhere."""
+    def finished_score(self) -> NDArray[np.float64]:
+        """The scores of those that have ended and rank among the first k, −inf elsewhere."""
         first = np.arange(self.score.shape[-1]) < self.k
-        return np.where(first & ~self.live, self.score, -np.inf)
+        return np.where(first & ~self.alive, self.score, -np.inf)
 
-    def verdict(self, active: NDArray[np.int64], kept: NDArray[np.bool_]) -> Verdict:
-        went_on = np.zeros_like(self.live)
-        np.put_along_axis(went_on, self.order, kept, axis=-1)
+    def outcome(self, active: NDArray[np.int64], kept: NDArray[np.bool_]) -> Outcome:
+        kept_here = np.zeros_like(self.alive)
+        np.put_along_axis(kept_here, self.order, kept, axis=-1)
         example = np.broadcast_to(active[:, None, None], self.score.shape)
-        ended = self.ending_score() > -np.inf
-        return Verdict(example.ravel(), self.score.ravel(), went_on.ravel(), ended.ravel())
+        finished = self.finished_score() > -np.inf
+        return Outcome(example.ravel(), self.score.ravel(), kept_here.ravel(), finished.ravel())
 
     def trace(
         self,
         origin: NDArray[np.int64],
         attention: NDArray[np.float32] | None,
-        verdict: Verdict | None,
+        outcome: Outcome | None,
     ) -> Trace:
         flat = self.row.ravel(), self.token.ravel(), self.log_prob.ravel()
-        return Trace(origin, *flat, attention, verdict)
+        return Trace(origin, *flat, attention, outcome)
 
 
 def extend(
@@ -77,12 +76,12 @@ def extend(
     end: int | None,
     k: int,
     diversity: float,
-) -> Found:
+) -> Candidates:
     """The 2k best extensions of every group, the groups in turn.
 
-    A token's log-probability counts `diversity` less for each time that an earlier group goes on
-    with it at this step (Vijayakumar et al. 2016): for the choice only, its score stays true. An
-    ending is no such use.
+    A token's log-probability counts `diversity` less for each time that an earlier group continues
+    with it at this step (Vijayakumar et al. 2016): for the choice only, not in the score. The end
+    token does not count as such a use.
     """
     (A, G, R), V = scores.shape, log_probs.shape[1]
     log_probs = log_probs.reshape(A, -1, V)  # (A, G·R, V); (A, 1, V) at the first step
@@ -102,14 +101,14 @@ def extend(
         if uses is not None:  # what was ranked is not the score
             true = scores[examples, g, slot] + log_prob
             total = np.where(total > -np.inf, true, -np.inf)
-        found = Found(total, row, token, log_prob, _live(total, token, end))
+        group = Candidates(total, row, token, log_prob, _alive(total, token, end))
         if uses is not None:
-            np.add.at(uses, (examples, found.pick(token)), found.pick(found.live))
-        groups.append(found)
-    fields = ("score", "row", "token", "log_prob", "live")
+            np.add.at(uses, (examples, group.pick(token)), group.pick(group.alive))
+        groups.append(group)
+    fields = ("score", "row", "token", "log_prob", "alive")
     if G == 1:
-        return Found(*(getattr(groups[0], f)[:, None] for f in fields))
-    return Found(*(np.stack([getattr(group, f) for group in groups], axis=1) for f in fields))
+        return Candidates(*(getattr(groups[0], f)[:, None] for f in fields))
+    return Candidates(*(np.stack([getattr(group, f) for group in groups], axis=1) for f in fields))
 
 
 def extend_leading(
@@ -118,22 +117,23 @@ def extend_leading(
     scores: NDArray[np.float64],  # (A, 1, R)
     end: int | None,
     k: int,
-) -> Found:
+) -> Candidates:
     """As `extend` of a single group; none of the 2k best is missing, for each is its row's."""
     check_numbers(log_probs)
     A, n = len(scores), log_probs.shape[1]
     totals = (scores.reshape(-1, 1) + log_probs).reshape(A, 1, -1)  # (A, 1, R·n)
     order = (-totals).argsort(axis=2, kind="stable")[..., : 2 * k]  # ties: the lower row, token
-    place = in_all(order, totals.shape[2])
+    place = flat_index(order, totals.shape[2])
     total, token = totals.take(place), tokens.take(place)
-    return Found(total, place // n, token, log_probs.take(place), _live(total, token, end))
+    alive = _alive(total, token, end)
+    return Candidates(total, place // n, token, log_probs.take(place), alive)
 
 
-def _live(
+def _alive(
     total: NDArray[np.float64], token: NDArray[np.int64], end: int | None
 ) -> NDArray[np.bool_]:
-    live = total > -np.inf
-    return live if end is None else live & (token != end)
+    possible = total > -np.inf
+    return possible if end is None else possible & (token != end)
 
 
 def best(
@@ -159,16 +159,16 @@ def best(
     slot, token = np.divmod(blocks[..., None], width)  # (A, n, 1)
     token = token + np.arange(0, V, width)  # (A, n, W)
     place = slot * V + token
-    before = scores.take(in_all(slot[..., 0], R))  # (A, n)
-    values = log_probs.take(in_all(place.reshape(A, -1), R * V), mode="clip")
+    before = scores.take(flat_index(slot[..., 0], R))  # (A, n)
+    values = log_probs.take(flat_index(place.reshape(A, -1), R * V), mode="clip")
     totals = values.reshape(token.shape) + before[..., None]
     if whole < V:  # the last stripe is short
         totals = np.where(token < V, totals, -np.inf)
     totals, place = totals.reshape(A, -1), place.reshape(A, -1)
 
-    some = in_all(contenders(totals, count), totals.shape[1])  # (A, ≥ count), or all there are
+    some = flat_index(contenders(totals, count), totals.shape[1])  # (A, ≥ count), or all there are
     totals, place = totals.take(some), place.take(some)
-    order = in_all(np.lexsort((place, -totals))[:, :count], totals.shape[1])
+    order = flat_index(np.lexsort((place, -totals))[:, :count], totals.shape[1])
     totals, place = totals.take(order), place.take(order)
     possible = totals > -np.inf
     if not possible.all():  # no token of a place that does not exist
@@ -185,35 +185,12 @@ def contenders(totals: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     if size <= count:
         return np.broadcast_to(np.arange(size), totals.shape)
     places = totals.argpartition(size - count, axis=1)[:, size - count :]
-    threshold = totals.take(in_all(places[:, :1], size))  # the least of them
+    threshold = totals.take(flat_index(places[:, :1], size))  # the least of them
     if np.count_nonzero(totals >= threshold) == places.size:
         return places
     threshold = np.maximum(threshold, np.finfo(np.float64).min)  # ties at −inf do not matter
     n = int(np.count_nonzero(totals >= threshold, axis=1).max())
     return totals.argpartition(size - n, axis=1)[:, size - n :] if n > count else places
-
-
-def without_repeats(
-    log_probs: NDArray[np.float32],  # (N, V)
-    written: NDArray[np.int64],  # (N, T): the tokens of each row so far
-    n: int,
-) -> NDArray[np.float32]:
-    """A copy with −inf for every token that would complete an n-gram that its row already has."""
-    log_probs = log_probs.copy()
-    count = written.shape[1] - n + 1  # n-grams so far
-    if count > 0:
-        same = np.ones((len(written), count), dtype=bool)  # begins like the n-gram in the making?
-        for i in range(n - 1):
-            same &= written[:, i : i + count] == written[:, count + i, None]
-        rows, places = np.nonzero(same)
-        log_probs[rows, written[rows, places + n - 1]] = -np.inf
-    return log_probs
-
-
-def without_token(log_probs: NDArray[np.float32], token: int) -> NDArray[np.float32]:
-    log_probs = log_probs.copy()
-    log_probs[:, token] = -np.inf
-    return log_probs
 
 
 def check_numbers(values: NDArray[Any]) -> None:

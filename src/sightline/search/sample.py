@@ -8,26 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.search.candidates import check_numbers, without_token
-from sightline.search.checks import check_lengths, require
-from sightline.search.steppers import Stepper
+from sightline.search.candidates import check_numbers
+from sightline.search.steppers import Stepper, require
 from sightline.search.tree import Leaves, Snapshot, Trace
-from sightline.types import Hypothesis
+from sightline.types import ContextSet, Hypothesis
 
 
-def greedy(
-    stepper: Stepper, inputs: Any, *, max_length: int, min_length: int = 0
-) -> Iterator[Snapshot]:
+def greedy(stepper: Stepper, context: ContextSet, *, max_length: int) -> Iterator[Snapshot]:
     """The likeliest token at every step: one hypothesis per example."""
-    return sample(stepper, inputs, max_length=max_length, min_length=min_length, temperature=0.0)
+    return sample(stepper, context, max_length=max_length, temperature=0.0)
 
 
 def sample(
     stepper: Stepper,
-    inputs: Any,
+    context: ContextSet,
     *,
     max_length: int,
-    min_length: int = 0,
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
@@ -43,7 +39,7 @@ def sample(
     (seed, index, s) alone, where an example's index is its place in the batch unless `indices`
     gives another.
     """
-    check_lengths(min_length, max_length)
+    require(max_length >= 1, f"max_length={max_length}; give at least 1")
     require(0 <= temperature < np.inf, f"temperature={temperature}; give 0 (greedy) or more")
     require(top_k >= 0, f"top_k={top_k}; give 0 (all tokens) or more")
     require(0 < top_p <= 1, f"top_p={top_p}; give a share above 0 and up to 1")
@@ -65,20 +61,19 @@ def sample(
             draws[row] = np.random.default_rng(key).random(max_length)
         return draws
 
-    return _write(stepper, inputs, choose, streams, samples, min_length, max_length)
+    return _generate(stepper, context, choose, streams, samples, max_length)
 
 
-def _write(
+def _generate(
     stepper: Stepper,
-    inputs: Any,
+    context: ContextSet,
     choose: Callable[[NDArray[np.float32], NDArray[np.float64]], NDArray[np.int64]],
     streams: Callable[[int], NDArray[np.float64]],
     K: int,
-    min_length: int,
     max_length: int,
 ) -> Iterator[Snapshot]:
-    """K rows per example, each going its own way until it ends."""
-    state = stepper.start(inputs)
+    """K rows per example, each extended until it ends."""
+    state = stepper.start(context)
     B = len(state)
     draws = streams(B)  # (B·K, max_length)
     if K > 1:
@@ -86,37 +81,32 @@ def _write(
     history: list[Trace] = []
     leaves = Leaves.root(B, K)
     places = np.arange(B * K)  # (N,): example · K + sample, for each of the stepper's rows
-    going = np.ones(B * K, dtype=bool)  # (N,)
+    alive = np.ones(B * K, dtype=bool)  # (N,)
     scores = np.zeros(B * K)  # (N,)
     tokens, origin = np.full(B * K, stepper.begin), np.full(B * K, -1)
-    for step in range(1, max_length + 1):
-        if B == 0:
-            break
+    for step in range(1, max_length + 1 if B else 1):
         result = stepper.step(state, tokens)
-        log_probs = result.log_probs
-        if stepper.end is not None and step < min_length:
-            log_probs = without_token(log_probs, stepper.end)
-        tokens = choose(log_probs, draws[places, step - 1])
+        tokens = choose(result.log_probs, draws[places, step - 1])
         rows = np.arange(len(places))
-        going &= log_probs[rows, tokens] > -np.inf  # no token is possible: stays partial
         chosen = result.log_probs[rows, tokens]
+        alive &= chosen > -np.inf  # where no token is possible the hypothesis stays partial
         history.append(Trace(origin, rows, tokens, chosen, result.attention))
         scores = scores + chosen
-        ends = tokens == (-1 if stepper.end is None else stepper.end)
-        index = np.divmod(places[going], K)
-        leaves = leaves.replaced(index, scores[going], step, rows[going], ends[going])
-        going &= ~ends
-        done = step == max_length or not going.any()
+        ended = tokens == (-1 if stepper.end is None else stepper.end)
+        index = np.divmod(places[alive], K)
+        leaves = leaves.replaced(index, scores[alive], step, rows[alive], ended[alive])
+        alive &= ~ended
+        done = step == max_length or not alive.any()
         yield Snapshot(step, done, history, leaves.itself)
         if done:
             return
         state, origin = result.state, rows
-        wanted = np.repeat(going.reshape(-1, K).any(axis=1), K)  # of examples with a row going
-        if not wanted.all():
-            origin = rows[wanted]
+        keep = np.repeat(alive.reshape(-1, K).any(axis=1), K)  # of examples with a row alive
+        if not keep.all():
+            origin = rows[keep]
             state = stepper.select(state, origin)
-            places, going = places[wanted], going[wanted]
-            scores, tokens = scores[wanted], tokens[wanted]
+            places, alive = places[keep], alive[keep]
+            scores, tokens = scores[keep], tokens[keep]
     yield Snapshot(0, True, history, leaves.itself)  # there were no examples
 
 
@@ -145,22 +135,24 @@ def _draw(
     return np.minimum(choice, log_probs.shape[1] - 1)  # V only where all weights are 0
 
 
-def rescore(stepper: Stepper, inputs: Any, tokens: Sequence[Sequence[int]]) -> list[Hypothesis]:
+def rescore(
+    stepper: Stepper, context: ContextSet, tokens: Sequence[Sequence[int]]
+) -> list[Hypothesis]:
     """Teacher forcing: one given sequence per example, with its log-probabilities and attention.
 
     The score is the plain sum. Rows leave as their sequence ends, so lengths may differ.
     """
-    state = stepper.start(inputs)
+    state = stepper.start(context)
     require(len(tokens) == len(state), f"{len(tokens)} sequences for {len(state)} examples")
     lengths = np.array([len(sequence) for sequence in tokens], dtype=np.int64)
     log_probs: list[list[float]] = [[] for _ in tokens]
     attention: list[list[Any]] = [[] for _ in tokens]
     active = np.arange(len(tokens))
     for step in range(int(max(lengths, default=0))):
-        going = lengths[active] > step
-        if not going.all():
-            state = stepper.select(state, np.flatnonzero(going))
-            active = active[going]
+        unfinished = lengths[active] > step
+        if not unfinished.all():
+            state = stepper.select(state, np.flatnonzero(unfinished))
+            active = active[unfinished]
         fed = [tokens[i][step - 1] if step else stepper.begin for i in active.tolist()]
         result = stepper.step(state, np.array(fed, dtype=np.int64))
         check_numbers(result.log_probs)
@@ -175,7 +167,7 @@ def rescore(stepper: Stepper, inputs: Any, tokens: Sequence[Sequence[int]]) -> l
             log_probs=np.array(values, dtype=np.float64),
             score=sum(values),
             finished=stepper.end is not None and len(sequence) > 0 and sequence[-1] == stepper.end,
-            attention=np.stack(looked) if looked else None,
+            attention=np.stack(weights) if weights else None,
         )
-        for sequence, values, looked in zip(tokens, log_probs, attention, strict=True)
+        for sequence, values, weights in zip(tokens, log_probs, attention, strict=True)
     ]

@@ -15,17 +15,23 @@ rectangle full: a slot with no hypothesis stays as a row, whose output it ignore
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sightline.errors import UserError
+from sightline.types import ContextSet
 
 
 class SearchError(UserError):
     """Options that a search cannot honour, or a model that gave it no usable probabilities."""
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise SearchError(message)
 
 
 class State(Protocol):
@@ -44,28 +50,23 @@ class StepResult:
     tokens: NDArray[np.int64] | None = None  # (N, n), best first; None: of all, in order
 
 
-@dataclass(frozen=True)
-class Steered:
-    """Inputs with where to look: what `start` takes in place of `inputs` to steer attention."""
-
-    inputs: Any
-    bias: NDArray[np.float32]  # (B, M): added to the attention's scores at every step
-
-
 class Stepper(Protocol):
-    """A model, or several, that can be asked for the next token.
+    """A model, or several, that gives the next token's probabilities.
 
-    It may also have `leading(state, tokens, count)`: as `step`, but a result that may hold only the
-    `count` likeliest tokens of each row, best first, the lower first of two that are as likely. A
-    plain beam search needs no more, and a vocabulary need not be handed over at every step.
+    Optional methods:
+    - `leading(state, tokens, count)`: as `step`, but the result may hold only the `count` likeliest
+      tokens of each row, best first, ties to the lower token. A plain beam search needs no more,
+      so the whole vocabulary need not be copied out of a graph at every step.
+    - `without(tokens)`: the same model with these tokens left out of its softmax.
+    - `posterior(context, tokens)`: see `posterior_attention`.
     """
 
     vocab_size: int
     begin: int  # the token fed at the first step
     end: int | None  # the token that ends an output; None for endless streams
 
-    def start(self, inputs: Any) -> State:
-        """One row per example. An unconditional model's `inputs` is the number of rows."""
+    def start(self, context: ContextSet) -> State:
+        """One row per example. A language model reads only how many there are."""
         ...
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
@@ -77,15 +78,61 @@ class Stepper(Protocol):
         ...
 
 
-def posterior_of(
-    stepper: Stepper, inputs: Any, tokens: Sequence[Sequence[int]]
+def posterior_attention(
+    stepper: Stepper, context: ContextSet, tokens: Sequence[Sequence[int]]
 ) -> list[NDArray[np.float32]] | None:
-    """For each example's given tokens where they came from, (T, M), once they are known.
+    """Where each example's given tokens looked once they are known, (T, M) each.
 
-    None where a stepper cannot tell: its attention is all there is then.
+    None where the model has no such posterior: its attention is all there is then.
     """
-    tell = getattr(stepper, "posterior", None)
-    return None if tell is None else tell(inputs, tokens)
+    posterior = getattr(stepper, "posterior", None)
+    return None if posterior is None else posterior(context, tokens)
+
+
+class Wrapper:
+    """A stepper around another: passes everything on but what a subclass overrides."""
+
+    def __init__(self, stepper: Stepper) -> None:
+        self.stepper = stepper
+        self.vocab_size, self.begin, self.end = stepper.vocab_size, stepper.begin, stepper.end
+
+    def start(self, context: ContextSet) -> State:
+        return self.stepper.start(context)
+
+    def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
+        return self.stepper.step(state, tokens)
+
+    def select(self, state: State, rows: NDArray[np.int64]) -> State:
+        return self.stepper.select(state, rows)
+
+
+class Started(Wrapper):
+    """A model that has been started: a search over it begins from `state`, whatever the context."""
+
+    def __init__(self, stepper: Stepper, state: State) -> None:
+        super().__init__(stepper)
+        self.state = state
+
+    def start(self, context: ContextSet) -> State:
+        return self.state
+
+
+class Subset(Wrapper):
+    """A model over some of its tokens: token i is tokens[i], with its probability unchanged."""
+
+    def __init__(self, stepper: Stepper, tokens: Sequence[int]) -> None:
+        super().__init__(stepper)
+        self.tokens = np.array(tokens, dtype=np.int64)
+        self.vocab_size = len(tokens)
+        ids = {token: i for i, token in enumerate(self.tokens.tolist())}
+        missing = {stepper.begin, stepper.end} - {None, *ids}
+        require(not missing, f"a subset of the vocabulary without the special tokens {missing}")
+        self.begin = ids[stepper.begin]
+        self.end = None if stepper.end is None else ids[stepper.end]
+
+    def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
+        result = self.stepper.step(state, self.tokens[tokens])
+        return replace(result, log_probs=result.log_probs[:, self.tokens])
 
 
 @dataclass(frozen=True)
@@ -101,32 +148,32 @@ class _States:
 class Ensemble:
     """Several models as one: the (weighted) mean of their probabilities.
 
-    All are started on the same inputs and must share one vocabulary. Attention is averaged too,
-    where every member has it in the same shape; otherwise there is none.
+    Each is started on its own member of the context set where there are members, otherwise all on
+    the same one. They must share one vocabulary. Attention is averaged too, where every member has
+    it in the same shape; otherwise there is none.
     """
 
     def __init__(self, steppers: Sequence[Stepper], weights: Sequence[float] | None = None) -> None:
-        if not steppers:
-            raise SearchError("an ensemble needs at least one model")
+        require(len(steppers) > 0, "an ensemble needs at least one model")
         kinds = [(s.vocab_size, s.begin, s.end) for s in steppers]
         for number, kind in enumerate(kinds):
-            if kind != kinds[0]:
-                raise SearchError(
-                    f"model {number + 1} of the ensemble has (vocabulary size, begin, end) {kind}, "
-                    f"the first has {kinds[0]}; combine models trained with the same vocabulary"
-                )
-        given = [1.0] * len(steppers) if weights is None else [float(w) for w in weights]
-        if len(given) != len(steppers) or min(given) < 0 or not 0 < sum(given) < np.inf:
-            raise SearchError(
-                f"ensemble weights {given} for {len(steppers)} models; "
-                "give one non-negative number for each, not all zero"
+            require(
+                kind == kinds[0],
+                f"model {number + 1} of the ensemble has (vocabulary size, begin, end) {kind}, "
+                f"the first has {kinds[0]}; combine models trained with the same vocabulary",
             )
+        given = [1.0] * len(steppers) if weights is None else [float(w) for w in weights]
+        require(
+            len(given) == len(steppers) and min(given) >= 0 and 0 < sum(given) < np.inf,
+            f"ensemble weights {given} for {len(steppers)} models; "
+            "give one non-negative number for each, not all zero",
+        )
         self.steppers = tuple(steppers)
         self.weights = tuple(w / sum(given) for w in given)
         self.vocab_size, self.begin, self.end = kinds[0]
 
-    def start(self, inputs: Any) -> State:
-        return _States(tuple(stepper.start(inputs) for stepper in self.steppers))
+    def start(self, context: ContextSet) -> State:
+        return _States(tuple(stepper.start(own) for stepper, own in self._with_contexts(context)))
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
         assert isinstance(state, _States)
@@ -143,15 +190,24 @@ class Ensemble:
         return _States(tuple(stepper.select(member, rows) for stepper, member in pairs))
 
     def posterior(
-        self, inputs: Any, tokens: Sequence[Sequence[int]]
+        self, context: ContextSet, tokens: Sequence[Sequence[int]]
     ) -> list[NDArray[np.float32]] | None:
-        """The mean of where the members think that given tokens came from."""
-        found = [posterior_of(stepper, inputs, tokens) for stepper in self.steppers]
-        known = [each for each in found if each is not None]
-        if len(known) < len(found):
+        """The mean of the members' posterior attention; None unless all have it."""
+        pairs = self._with_contexts(context)
+        posteriors = [posterior_attention(stepper, own, tokens) for stepper, own in pairs]
+        known = [each for each in posteriors if each is not None]
+        if len(known) < len(posteriors):
             return None
         weighted = [[w * p for p in each] for w, each in zip(self.weights, known, strict=True)]
         return [np.sum(same, axis=0, dtype=np.float32) for same in zip(*weighted, strict=True)]
+
+    def _with_contexts(self, context: ContextSet) -> list[tuple[Stepper, ContextSet]]:
+        contexts = context.members or (context,) * len(self.steppers)
+        require(
+            len(contexts) == len(self.steppers),
+            f"{len(contexts)} context sets for an ensemble of {len(self.steppers)} models",
+        )
+        return list(zip(self.steppers, contexts, strict=True))
 
     def _mean_log_probs(self, log_probs: list[NDArray[np.float32]]) -> NDArray[np.float32]:
         """log Σ w p, shifted by the largest so that no small probability turns into zero."""
@@ -183,11 +239,11 @@ class _FusionState:
         return len(self.own)
 
 
-class Fusion:
+class Fusion(Wrapper):
     """Shallow fusion (Gulcehre et al. 2015): log p + weight · log p_LM.
 
     The sums are scores, no longer normalised log-probabilities, and `Hypothesis.log_probs` of a
-    search over a Fusion are these scores. The language model is started with the number of rows.
+    search over a Fusion are these scores. The language model reads no context set.
     `token_map[i]` is the language model's id of token i, or of its unknown token; the end token
     maps to its end token. Without a map the two must share a vocabulary. At the first step the
     language model is fed its own begin token.
@@ -200,44 +256,48 @@ class Fusion:
         weight: float,
         token_map: ArrayLike | None = None,
     ) -> None:
-        if not 0 <= weight < np.inf:  # a negative weight would let scores rise along a hypothesis
-            raise SearchError(f"language model weight {weight}; give a number of at least 0")
-        self.stepper = stepper
+        super().__init__(stepper)
+        # a negative weight would let scores rise along a hypothesis
+        require(
+            0 <= weight < np.inf, f"language model weight {weight}; give a number of at least 0"
+        )
         self.language_model = language_model
         self.weight = float(weight)
-        self.vocab_size, self.begin, self.end = stepper.vocab_size, stepper.begin, stepper.end
-        self._map = None if token_map is None else np.array(token_map, dtype=np.int64)  # (V,)
+        self.token_map = None if token_map is None else np.array(token_map, dtype=np.int64)  # (V,)
         size = language_model.vocab_size
-        if self._map is None:
-            if size != stepper.vocab_size:
-                raise SearchError(
-                    f"the language model has {size} tokens and the model {stepper.vocab_size}; "
-                    "give a token_map from the model's ids to the language model's"
-                )
+        if self.token_map is None:
+            require(
+                size == stepper.vocab_size,
+                f"the language model has {size} tokens and the model {stepper.vocab_size}; "
+                "give a token_map from the model's ids to the language model's",
+            )
         else:
-            known = (self._map >= 0) & (self._map < size)
-            if known.shape != (stepper.vocab_size,) or not known.all():
-                raise SearchError(
-                    f"the token_map has {known.size} ids, {(~known).sum()} of them unknown to the "
-                    f"language model; give {stepper.vocab_size} ids from 0 to {size - 1}"
-                )
+            known = (self.token_map >= 0) & (self.token_map < size)
+            require(
+                known.shape == (stepper.vocab_size,) and bool(known.all()),
+                f"the token_map has {known.size} ids, {(~known).sum()} of them unknown to the "
+                f"language model; give {stepper.vocab_size} ids from 0 to {size - 1}",
+            )
             if self.end is not None and language_model.end is not None:
-                self._map[self.end] = language_model.end
+                self.token_map[self.end] = language_model.end
 
-    def start(self, inputs: Any) -> State:
-        state = self.stepper.start(inputs)
-        return _FusionState(state, self.language_model.start(len(state)), first=True)
+    def start(self, context: ContextSet) -> State:
+        state = self.stepper.start(context)
+        nothing = ContextSet.empty(len(state))
+        return _FusionState(state, self.language_model.start(nothing), first=True)
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
         assert isinstance(state, _FusionState)
         own = self.stepper.step(state.own, tokens)
-        heard = tokens if self._map is None else self._map[tokens]
+        lm_tokens = tokens if self.token_map is None else self.token_map[tokens]
         if state.first:
-            heard = np.full_like(tokens, self.language_model.begin)
-        lm = self.language_model.step(state.language_model, heard)
+            lm_tokens = np.full_like(tokens, self.language_model.begin)
+        lm = self.language_model.step(state.language_model, lm_tokens)
         log_probs = own.log_probs
         if self.weight:  # 0 · −inf would be NaN
-            lm_log_probs = lm.log_probs if self._map is None else lm.log_probs[:, self._map]
+            lm_log_probs = (
+                lm.log_probs if self.token_map is None else lm.log_probs[:, self.token_map]
+            )
             log_probs = log_probs + np.float32(self.weight) * lm_log_probs  # (N, V)
         following = _FusionState(own.state, lm.state, first=False)
         return StepResult(log_probs, own.attention, following)
@@ -249,62 +309,3 @@ class Fusion:
             self.language_model.select(state.language_model, rows),
             state.first,
         )
-
-
-@dataclass(frozen=True)
-class _PrefixedState:
-    inner: State
-    example: NDArray[np.int64]  # (N,): whose prefix each row follows
-    length: int  # tokens written so far, the same for every row
-
-    def __len__(self) -> int:
-        return len(self.example)
-
-
-class Prefixed:
-    """A model whose outputs must begin as given: one prefix per example, of any length or empty.
-
-    While example b is inside its prefix every token but the next of the prefix is impossible;
-    that one keeps its own log-probability. Prefix tokens count towards the lengths of a search.
-    """
-
-    def __init__(self, stepper: Stepper, prefixes: Sequence[Sequence[int]]) -> None:
-        self.stepper = stepper
-        self.vocab_size, self.begin, self.end = stepper.vocab_size, stepper.begin, stepper.end
-        self._lengths = np.array([len(prefix) for prefix in prefixes], dtype=np.int64)  # (B,)
-        self._tokens = np.zeros((len(prefixes), max(self._lengths, default=0)), dtype=np.int64)
-        for example, prefix in enumerate(prefixes):
-            self._tokens[example, : len(prefix)] = prefix
-            wrong = [token for token in prefix if not 0 <= token < self.vocab_size]
-            if wrong:
-                raise SearchError(
-                    f"prefix {example} has the token id {wrong[0]}; "
-                    f"the vocabulary's ids are 0 to {self.vocab_size - 1}"
-                )
-
-    def start(self, inputs: Any) -> State:
-        inner = self.stepper.start(inputs)
-        if len(inner) != len(self._lengths):
-            raise SearchError(
-                f"{len(self._lengths)} prefixes for {len(inner)} examples; give one for each "
-                "(an empty one where nothing is forced)"
-            )
-        return _PrefixedState(inner, np.arange(len(inner)), 0)
-
-    def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
-        assert isinstance(state, _PrefixedState)
-        result = self.stepper.step(state.inner, tokens)
-        log_probs = result.log_probs
-        (rows,) = np.nonzero(state.length < self._lengths[state.example])
-        if len(rows):
-            forced = self._tokens[state.example[rows], state.length]
-            log_probs = log_probs.copy()
-            log_probs[rows] = -np.inf
-            log_probs[rows, forced] = result.log_probs[rows, forced]
-        following = _PrefixedState(result.state, state.example, state.length + 1)
-        return StepResult(log_probs, result.attention, following)
-
-    def select(self, state: State, rows: NDArray[np.int64]) -> State:
-        assert isinstance(state, _PrefixedState)
-        inner = self.stepper.select(state.inner, rows)
-        return _PrefixedState(inner, state.example[rows], state.length)

@@ -26,22 +26,22 @@ class Trace:
     token: NDArray[np.int64]  # (C,)
     log_prob: NDArray[np.float32]  # (C,)
     attention: NDArray[np.float32] | None  # (R, M)
-    verdict: Verdict | None = None  # only where the tree is kept
+    outcome: Outcome | None = None  # only where the tree is kept
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Outcome:
     """What became of the candidates of one step; only the tree needs it."""
 
     example: NDArray[np.int64]  # (C,)
     score: NDArray[np.float64]  # (C,): summed log-probabilities, −inf where there is no candidate
-    kept: NDArray[np.bool_]  # (C,): goes on
+    kept: NDArray[np.bool_]  # (C,): is extended at the next step
     finished: NDArray[np.bool_]  # (C,): ended with the end token, among the best
 
 
 @dataclass(frozen=True)
 class Leaves:
-    """Where hypotheses stand, S places per example; a score of −inf marks an empty place."""
+    """The last tokens of hypotheses, S places per example; a score of −inf marks an empty one."""
 
     score: NDArray[np.float64]  # (B, S)
     step: NDArray[np.int64]  # (B, S): 0 is the root
@@ -103,22 +103,23 @@ class Pool:
 
     def best(self, n: int) -> Pool:
         order = np.argsort(-self.score, axis=2, kind="stable")[..., :n]
-        places = in_all(order, self.score.shape[2])
+        places = flat_index(order, self.score.shape[2])
         return Pool(self.score.take(places), self.step.take(places), self.position.take(places))
 
-    def only_beside(self, finished: Pool, over: NDArray[np.bool_]) -> Pool:
-        """Of the partial ones of settled examples, those for which finished ones leave room."""
+    def filling(self, finished: Pool, done: NDArray[np.bool_]) -> Pool:
+        """Of the partial hypotheses of examples that are done, those that finished ones leave
+        room for."""
         n = self.score.shape[2]
         room = n - (finished.score > -np.inf).sum(axis=2, keepdims=True)
-        surplus = over[:, None, None] & (np.arange(n) >= room)
+        surplus = done[:, None, None] & (np.arange(n) >= room)
         return Pool(np.where(surplus, -np.inf, self.score), self.step, self.position)
 
     def leaves_with(self, partial: Pool) -> tuple[Any, Any, Any, Any]:
         """Score, step, position and finished? of both, (A, S) each, these finished ones first."""
         A, G, n = self.score.shape
         both = self._both(partial, lambda a, b: np.stack([a, b], axis=1).reshape(A, 2 * G * n))
-        ended = np.repeat([[True, False]], G * n, axis=1)
-        return both.score, both.step, both.position, np.repeat(ended, A, axis=0)
+        finished = np.repeat([[True, False]], G * n, axis=1)
+        return both.score, both.step, both.position, np.repeat(finished, A, axis=0)
 
     def _both(self, other: Pool, combine: Callable[[Any, Any], Any]) -> Pool:
         return Pool(
@@ -138,24 +139,24 @@ class TreeNode:
     token: int
     log_prob: float
     score: float  # summed log-probabilities from the root
-    kept: bool  # goes on to the next step
+    kept: bool  # is extended at the next step
     finished: bool  # joined the finished hypotheses
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A search as it stood after a step; what is read of it is computed then, and only then."""
+    """A search after one of its steps; what is read of it is computed when it is read."""
 
     step: int
     done: bool
     _history: list[Trace]  # the search appends to it; nothing in it changes
-    _stand: Callable[[], Leaves]
-    _n_best: int | None = None  # None: as they are, unranked
-    _settled: NDArray[np.bool_] | None = None  # (B,)
+    _find_leaves: Callable[[], Leaves]
+    _n_best: int | None = None  # None: all, unranked
+    _examples_done: NDArray[np.bool_] | None = None  # (B,)
 
     @cached_property
     def _leaves(self) -> Leaves:
-        return self._stand()
+        return self._find_leaves()
 
     @cached_property
     def hypotheses(self) -> list[list[Hypothesis]]:
@@ -172,17 +173,17 @@ class Snapshot:
 
     @cached_property
     def tree(self) -> list[list[TreeNode]] | None:
-        """Per example, every candidate considered up to this step; None unless asked for."""
+        """Per example, every candidate considered up to this step; None unless kept."""
         traces = self._history[: self.step]
-        if not traces or traces[0].verdict is None:
+        if not traces or traces[0].outcome is None:
             return None
         nodes: list[list[TreeNode]] = [[] for _ in self._leaves.score]
         before: list[int | None] = []  # the node id of each candidate of the step before
         for step, trace in enumerate(traces, start=1):
             ids: list[int | None] = [None] * len(trace.token)
-            assert trace.verdict is not None
-            for c in np.flatnonzero(trace.verdict.score > -np.inf).tolist():
-                siblings = nodes[trace.verdict.example[c]]
+            assert trace.outcome is not None
+            for c in np.flatnonzero(trace.outcome.score > -np.inf).tolist():
+                siblings = nodes[trace.outcome.example[c]]
                 ids[c] = len(siblings)
                 siblings.append(
                     TreeNode(
@@ -191,9 +192,9 @@ class Snapshot:
                         step=step,
                         token=int(trace.token[c]),
                         log_prob=float(trace.log_prob[c]),
-                        score=float(trace.verdict.score[c]),
-                        kept=bool(trace.verdict.kept[c]),
-                        finished=bool(trace.verdict.finished[c]),
+                        score=float(trace.outcome.score[c]),
+                        kept=bool(trace.outcome.kept[c]),
+                        finished=bool(trace.outcome.finished[c]),
                     )
                 )
             before = ids
@@ -204,14 +205,14 @@ class Snapshot:
         places: list[int] = np.flatnonzero(scores > -np.inf).tolist()
         if self._n_best is None:
             return [self._walk(example, place) for place in places]
-        settled = self._settled is not None and bool(self._settled[example])
-        places.sort(key=lambda place: (settled and not finished[place], -scores[place]))
+        done = self._examples_done is not None and bool(self._examples_done[example])
+        places.sort(key=lambda place: (done and not finished[place], -scores[place]))
         best: dict[tuple[int, ...], Hypothesis] = {}
         for place in places:
             if len(best) == self._n_best:
                 break
             hypothesis = self._walk(example, place)
-            best.setdefault(hypothesis.tokens, hypothesis)  # two groups may find the same one
+            best.setdefault(hypothesis.tokens, hypothesis)  # two groups may have the same one
         return list(best.values())
 
     def _walk(self, example: int, place: int) -> Hypothesis:
@@ -235,10 +236,10 @@ class Snapshot:
         )
 
 
-def in_all(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Places within rows of `size`, (…, n), as places within all of them.
+def flat_index(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Indices within rows of `size`, (…, n), as indices into the flattened array.
 
-    `take` with these does what np.take_along_axis does, which is slow to begin.
+    `take` with these does what np.take_along_axis does, with less overhead per call.
     """
     if order.size == order.shape[-1]:  # one row, or none
         return order
