@@ -1,8 +1,8 @@
-"""Models and inputs for tests of the decoder: an encoder of given vectors, graphs run as they are."""
+"""For tests of decoders: given vectors as inputs, and graphs run by onnxruntime alone."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnxruntime
@@ -10,6 +10,7 @@ import torch
 
 from sightline.data.vocabulary import BEGIN, END, PAD
 from sightline.nn.encoders.picture import PictureEncoder
+from sightline.nn.stepper import TorchEncoder
 from sightline.search.steppers import StepResult
 from sightline.types import ContextSet, Inputs, Stream
 
@@ -36,6 +37,12 @@ def every(values, mask=None, bias=None) -> ContextSet:
 
 def tensors(context: ContextSet) -> ContextSet:
     return ContextSet(*(torch.as_tensor(array) for array in (context.values, context.mask)))
+
+
+def encoded(inputs: Inputs, *models) -> ContextSet:
+    """What one model's encoder reads, or for an ensemble what each of several reads."""
+    contexts = tuple(TorchEncoder(model).encode(inputs) for model in models)
+    return contexts[0] if len(contexts) == 1 else replace(contexts[0], members=contexts)
 
 
 @dataclass(frozen=True)

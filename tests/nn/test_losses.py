@@ -126,8 +126,8 @@ def test_sampled_softmax_estimates_the_partition_function():
 
 
 def test_label_smoothing_with_a_sampled_softmax_is_refused():
+    smooth = Likelihood(LossConfig(label_smoothing=0.1))
     with pytest.raises(ConfigError, match=r"loss.label_smoothing .* model.sampled_softmax"):
-        smooth = Likelihood(LossConfig(label_smoothing=0.1))
         EncoderDecoder(None, language_model(sampled_softmax=3), smooth)
 
 

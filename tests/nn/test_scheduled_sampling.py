@@ -27,7 +27,11 @@ def tiny(*, share=0.0, kind="content", hard=False, dropout=0.0):
         context=("state",),
         dropout=dropout,
     )
-    model = EncoderDecoder(given(D), Decoder(config, V, D), Likelihood(scheduled_sampling=share)).double().train()
+    model = (
+        EncoderDecoder(given(D), Decoder(config, V, D), Likelihood(scheduled_sampling=share))
+        .double()
+        .train()
+    )
     with torch.no_grad():  # its words depend on the words before
         model.decoder.embed.weight.mul_(3)
         model.decoder.recurrent.weight_ih_l0.mul_(3)

@@ -65,7 +65,8 @@ def test_the_sampled_softmax_uses_it_too():
     for decoder in (tied, apart):
         torch.manual_seed(2)
         log_probs = sampled_log_probs(
-            decoder.output.weight, decoder.output.bias, readouts, targets, negatives=9)
+            decoder.output.weight, decoder.output.bias, readouts, targets, negatives=9
+        )
         log_probs.sum().backward()
         found.append(log_probs)
     torch.testing.assert_close(*found)
@@ -90,9 +91,7 @@ def test_it_is_kept_once_and_comes_back(tmp_path):
     saved = load_file(folder / "weights.safetensors")
     assert "decoder.embed.weight" in saved
     assert "decoder.output.weight" not in saved
-    twin = EncoderDecoder(
-        given(D), Decoder(DecoderConfig(**SIZES, tied=True), V, D), LossConfig()
-    )
+    twin = EncoderDecoder(given(D), Decoder(DecoderConfig(**SIZES, tied=True), V, D), Likelihood())
     load_weights(twin, folder)
     torch.testing.assert_close(twin.decoder.output.weight, averaged)
     assert sum(p.numel() for p in twin.parameters()) == sum(p.numel() for p in saved.values())

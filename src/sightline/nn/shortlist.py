@@ -25,7 +25,8 @@ def shortlisted(model: EncoderDecoder, tokens: list[int]) -> EncoderDecoder:
         embedding = model.decoder.embed.weight[index]
         weight, bias = head.weight[index], head.bias[index]
     decoder.embed = nn.Embedding.from_pretrained(embedding, padding_idx=PAD)
-    small_head = VocabularyHead(0, 0)
+    with torch.device("meta"):  # without weights of its own
+        small_head = VocabularyHead(weight.shape[1], len(tokens), first=head.first)
     small_head.weight = nn.Parameter(weight, requires_grad=False)
     small_head.bias = nn.Parameter(bias, requires_grad=False)
     decoder.output = small_head

@@ -2,7 +2,7 @@
 
 The gradient is that of E[r(ŷ)] over sampled outputs ŷ. Each of the K samples of an example has the
 mean score of the others as its baseline (Luo 2020), which needs no greedy pass and stays unbiased.
-Hard attention samples its places with the words, and both are credited with the score.
+Hard attention samples its positions with the tokens, and both are credited with the score.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sightline.nn.losses import Loss
 from sightline.nn.model import Batch, EncoderDecoder, pad
 from sightline.nn.objectives import Likelihood
 from sightline.nn.stepper import TorchStepper
-from sightline.search.steppers import State
+from sightline.search.steppers import Started
 from sightline.types import ContextSet, Hypothesis
 
 # the examples' ids, then K token sequences for each in turn (with <end> where it came) → rewards
@@ -93,26 +93,18 @@ class SelfCritical(Likelihood):
     def _sample(
         self, decoder: Decoder, context: ContextSet, expected: Tensor | None, seed: int
     ) -> list[Hypothesis]:
-        """K outputs for each example in turn, without gradients."""
-        stepper = _Sampler(decoder, expected).without([UNKNOWN])
+        """K outputs for each example in turn, without gradients.
+
+        Hard attention draws its positions with the tokens, but not in the `expected` examples.
+        """
+        stepper = TorchStepper(decoder).without([UNKNOWN])
         fixed = replace(context, values=context.values.detach())
-        drawn = search.sample(
-            stepper, fixed, max_length=self.max_length, samples=self.samples, seed=seed
-        )
+        start = stepper.start(fixed)
+        assert isinstance(start, DecoderState)
+        begun = Started(stepper, replace(start, expected=expected))
+        length, samples = self.max_length, self.samples
+        drawn = search.sample(begun, fixed, max_length=length, samples=samples, seed=seed)
         return [hypothesis for hypotheses in search.finish(drawn) for hypothesis in hypotheses]
-
-
-class _Sampler(TorchStepper):
-    """Hard attention draws its positions here too, but in the `expected` examples."""
-
-    def __init__(self, decoder: Decoder, expected: Tensor | None) -> None:
-        super().__init__(decoder)
-        self.expected = expected
-
-    def start(self, context: ContextSet) -> State:
-        state = super().start(context)
-        assert isinstance(state, DecoderState)
-        return replace(state, expected=self.expected)
 
 
 class CaptionReward:
