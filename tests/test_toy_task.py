@@ -132,8 +132,8 @@ class Epoch:
 def build_model(recipe, vocab):
     from sightline.nn.decoder import Decoder
     from sightline.nn.encoders.text import TextEncoder
-    from sightline.nn.losses import Likelihood
     from sightline.nn.model import EncoderDecoder
+    from sightline.nn.objectives import Likelihood
 
     encoder = TextEncoder(recipe.encoder, len(vocab))
     decoder = Decoder(recipe.model, len(vocab), encoder.dimension)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sightline.data.vocabulary import END, PAD, SPECIALS
+from sightline.errors import ConfigError
 from sightline.export.graph_writer import (
     FLOAT,
     INT8,
@@ -33,6 +34,7 @@ from sightline.nn.attention import Attention
 from sightline.nn.decoder import Decoder
 from sightline.nn.deep_fusion import FusedDecoder, LanguageModelCells
 from sightline.nn.encoders.image import ImageEncoder
+from sightline.nn.encoders.picture import PictureEncoder
 from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.heads import PointerHead, VocabularyHead
 from sightline.nn.recurrent import GATES, Recurrent
@@ -438,6 +440,15 @@ def _window(g: Graph, allowed: str, reach: int) -> str:
 
 
 # ---------------------------------------------------------------------------------- encoders
+
+
+def encoder_graph(encoder: nn.Module, weights: Weights) -> onnx.ModelProto:
+    """An encoder's graph: each input is named for the stream that it takes."""
+    if isinstance(encoder, TextEncoder):
+        return text_graph(encoder, weights)
+    if isinstance(encoder, PictureEncoder) and encoder.network is not None:
+        return picture_graph(encoder.network)
+    raise ConfigError(f"there is no export of a {type(encoder).__name__} yet")
 
 
 def picture_graph(encoder: ImageEncoder) -> onnx.ModelProto:

@@ -39,6 +39,11 @@ class DecoderState:
     def __len__(self) -> int:
         return int(self.recurrent[0].shape[1])
 
+    @property
+    def tensors(self) -> RecurrentState:
+        """What has to be saved of a state that is carried over."""
+        return self.recurrent
+
     def detach(self) -> DecoderState:
         """The same state without its history: truncated backpropagation cuts here."""
         return replace(self, recurrent=tuple(part.detach() for part in self.recurrent))

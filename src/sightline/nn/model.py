@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -46,6 +47,19 @@ class EncoderDecoder(nn.Module):
         self.hard: Reinforce | None = None
         if decoder.attention is not None and decoder.config.attention.hard:
             self.hard = Reinforce(objective.config.hard)
+
+    @property
+    def optional_weights(self) -> tuple[str, ...]:
+        """What a model that training begins with may lack, or have in excess.
+
+        A picture encoder that begins to learn keeps its published weights, one that no longer
+        learns is outside the model, and only hard attention has a baseline.
+        """
+        return ("encoder.", "hard.")
+
+    def carried(self, tensors: Sequence[Tensor]) -> DecoderState:
+        """The state that `DecoderState.tensors` were saved from (truncated BPTT)."""
+        return DecoderState(tuple(tensors))
 
     def encode(self, inputs: Inputs, name: str = "") -> ContextSet:
         """Read the inputs; one with nothing to attend to is an error that says which it is."""

@@ -1,4 +1,4 @@
-"""A model with a small output layer: only some tokens of its vocabulary, for quick decoding."""
+"""A decoder with a small output layer: only some tokens of its vocabulary, for quick decoding."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import torch
 from torch import nn
 
 from sightline.data.vocabulary import PAD
+from sightline.nn.decoder import Decoder
 from sightline.nn.deep_fusion import FusedDecoder
 from sightline.nn.heads import VocabularyHead
-from sightline.nn.model import EncoderDecoder
 
 M = TypeVar("M", bound=nn.Module)
 
 
-def shortlisted(model: EncoderDecoder, tokens: list[int]) -> EncoderDecoder:
-    """The same model over these tokens: its token i is tokens[i]. All other weights are shared."""
-    decoder, head = _shallow(model.decoder), model.decoder.output
+def shortlisted(model: Decoder, tokens: list[int]) -> Decoder:
+    """The same decoder over these tokens: its token i is tokens[i]. All other weights are shared."""
+    decoder, head = _shallow(model), model.output
     assert isinstance(head, VocabularyHead)
     index = torch.tensor(tokens, device=head.bias.device)
     with torch.no_grad():
-        embedding = model.decoder.embed.weight[index]
+        embedding = model.embed.weight[index]
         weight, bias = head.weight[index], head.bias[index]
     decoder.embed = nn.Embedding.from_pretrained(embedding, padding_idx=PAD)
     with torch.device("meta"):  # without weights of its own
@@ -35,9 +35,7 @@ def shortlisted(model: EncoderDecoder, tokens: list[int]) -> EncoderDecoder:
         decoder.prior = _shallow(decoder.prior)
         read = decoder.prior.embed.weight.detach()[index]
         decoder.prior.embed = nn.Embedding.from_pretrained(read, padding_idx=PAD)
-    small = _shallow(model)
-    small.decoder = decoder
-    return small
+    return decoder
 
 
 def _shallow(module: M) -> M:

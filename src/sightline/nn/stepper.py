@@ -16,6 +16,7 @@ from sightline.nn.decoder import Decoder, DecoderState
 from sightline.nn.heads import PointerHead
 from sightline.nn.model import EncoderDecoder, pad
 from sightline.nn.posterior import has_posterior, posterior
+from sightline.nn.shortlist import shortlisted
 from sightline.search.steppers import SearchError, State, StepResult
 from sightline.types import ContextSet, Inputs
 
@@ -52,6 +53,13 @@ class TorchStepper:
         """The same model with these tokens left out of the softmax."""
         other = copy.copy(self)
         other.left_out = [*self.left_out, *tokens]
+        return other
+
+    def subset(self, tokens: Sequence[int]) -> TorchStepper:
+        """The same model over these tokens, with a smaller output layer; specials keep their ids."""
+        other = copy.copy(self)
+        other.decoder = shortlisted(self.decoder, list(tokens))
+        other.vocab_size = len(tokens)
         return other
 
     @torch.inference_mode()

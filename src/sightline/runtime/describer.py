@@ -21,7 +21,7 @@ from sightline.runtime.batches import joined, ranked, similar
 from sightline.runtime.codec import Codec
 from sightline.runtime.onnx import side_by_side, workers
 from sightline.runtime.partial import Partial, partial_result
-from sightline.search import Snapshot
+from sightline.search import BeamOptions, Snapshot
 from sightline.search.constraints import (
     Banned,
     Constraint,
@@ -287,9 +287,9 @@ class Describer:
             ids = np.array(tokens) if ids is None else ids[tokens]
         return Fusion(stepper, self.prior.stepper, self.prior.weight, ids)
 
-    def _beam(self, ask: Options, longest: int, keep_tree: bool) -> search.BeamOptions:
+    def _beam(self, ask: Options, longest: int, keep_tree: bool) -> BeamOptions:
         size = max(ask.beam or self.codec.search.beam, ask.n_best)
-        return search.BeamOptions(
+        return BeamOptions(
             max_length=longest,
             size=-(-size // ask.groups) * ask.groups,
             length_penalty=self.codec.search.length_penalty,

@@ -71,8 +71,8 @@ class TaskSpec:
     codec: Callable[[Path, Any], Codec]
     metrics: tuple[str, ...]  # that `evaluate` prints, as `metrics.score` names them
     medium: Medium = "source"  # the manifest's key that holds what is read
-    # what an export has to record of the model for its reader: preprocessing, the grid's shape
-    about: Callable[[EncoderDecoder], dict[str, Any]] = lambda model: {}
+    # encoder → what its reader has to know, recorded in exports: preprocessing, the grid's shape
+    about: Callable[[Any], dict[str, Any]] = lambda encoder: {}
     defaults: Options = field(default_factory=Options)  # of its searches
     evaluate: Callable[..., Evaluation] = evaluate_manifest
     published: Published = field(default_factory=dict)

@@ -27,10 +27,10 @@ def _model(folder: Path, recipe: CaptionRecipe) -> EncoderDecoder:
     return saved_model(folder, recipe)
 
 
-def _about(model: EncoderDecoder) -> dict[str, Any]:
+def _about(encoder: Any) -> dict[str, Any]:
     from sightline.tasks.caption.model import about
 
-    return about(model)
+    return about(encoder)
 
 
 def _route() -> Route:
