@@ -38,6 +38,7 @@ from sightline.training.optimisers import (
 LOG_EVERY = 20  # steps per line of the log
 # What may differ when a run is resumed.
 FREE_TO_CHANGE = {
+    "description",
     "text",
     *(
         f"training.{key}"
