@@ -11,6 +11,7 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
     *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "src/sightline/zoo").glob("*/card.md")),
 ]
 CODE = re.compile(r"^```.*?^```|^(?: {4}).*?$|`[^`\n]*`", flags=re.MULTILINE | re.DOTALL)
 # words that a reader of the field would stumble over, and what to write instead

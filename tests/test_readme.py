@@ -1,4 +1,4 @@
-"""The commands and the Python of README and Getting started run, on small data of the same names."""
+"""README and Getting started: their commands and Python run, on small data of the same names."""
 
 import json
 import re
