@@ -236,7 +236,8 @@ def test_it_describes_and_streams(kind, request):
     assert all(isinstance(each, Partial) for each in partial)
     assert whole.text == "dcba"
     assert model.describe("abcd", prefix="dc").text.startswith("dc")
-    assert model.force(["abcd"], ["dcba"])[0].log_probs == pytest.approx(one.log_probs, abs=1e-4)
+    # a search leaves <unk> out of the softmax, a given output may have it
+    assert model.force(["abcd"], ["dcba"])[0].log_probs == pytest.approx(one.log_probs, abs=1e-2)
     greedy = model.describe_inputs([model.reader.read("hg")], Options(temperature=0.0))
     assert greedy[0].text == "gh"
 

@@ -17,7 +17,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 def shortlisted(model: Decoder, tokens: list[int]) -> Decoder:
-    """The same decoder over these tokens: its token i is tokens[i]. All other weights are shared."""
+    """The same decoder over these tokens: token i is tokens[i]. All other weights are shared."""
     decoder, head = _shallow(model), model.output
     assert isinstance(head, VocabularyHead)
     index = torch.tensor(tokens, device=head.bias.device)

@@ -56,7 +56,7 @@ class TorchStepper:
         return other
 
     def subset(self, tokens: Sequence[int]) -> TorchStepper:
-        """The same model over these tokens, with a smaller output layer; specials keep their ids."""
+        """The same model over these tokens, with a smaller output layer; the specials stay."""
         other = copy.copy(self)
         other.decoder = shortlisted(self.decoder, list(tokens))
         other.vocab_size = len(tokens)

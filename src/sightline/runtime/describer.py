@@ -308,6 +308,8 @@ class Describer:
     ) -> list[Description]:
         """Given outputs as if the model had written them: their log-probabilities and attention.
 
+        Unlike in a search, unknown words count: they may be in what is given.
+
         With `posterior`, attention is where each token came from now that it is known (where the
         model has such a posterior; otherwise where it looked). An empty description stands for a
         pair with an empty side, or with more than LONGEST_FORCED tokens on one.
