@@ -11,7 +11,8 @@ from sightline.commands import Device
 
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer
-    from sightline.tasks.spec import Evaluation, TaskSpec
+    from sightline.tasks.evaluation import Evaluation
+    from sightline.tasks.spec import TaskSpec
 
 
 def evaluate(

@@ -68,8 +68,8 @@ class PictureEncoder(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         """A frozen network is moved between devices with the model."""
         if self._frozen is not None:
-            self._frozen._apply(fn, recurse)
-        return super()._apply(fn, recurse)
+            self._frozen._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
 
 def _widened(values: Tensor) -> Tensor:
