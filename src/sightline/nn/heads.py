@@ -62,7 +62,7 @@ class VocabularyHead(nn.Linear):
         if self.negatives and self.training and not without:
             chosen = sampled_log_probs(self.weight, self.bias, given, wanted, self.negatives)
             return chosen, None
-        bias = self.bias
+        bias: Tensor = self.bias
         if without:
             left_out = torch.tensor(list(without), device=bias.device)
             bias = bias.index_fill(0, left_out, -torch.inf)
