@@ -153,7 +153,8 @@ def test_a_shortlist_hears_the_same_words():
 @pytest.mark.parametrize("prior", PRIOR)
 def test_an_export_steps_the_same(prior):
     pytest.importorskip("onnx")
-    from sightline.export.graphs import start_graph, step_graph, text_graph
+    from sightline.export.encoder_graphs import text_graph
+    from sightline.export.graphs import start_graph, step_graph
 
     model = fused(prior)[0].float()
     ours = GraphStepper(

@@ -1,0 +1,93 @@
+"""Encoders as ONNX graphs, traced. A text encoder written out by hand was 3 to 6 % faster."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from sightline.data.vocabulary import PAD
+from sightline.export.graph_writer import OPSET, Weights, with_weights_stored
+from sightline.nn.encoders.image import ImageEncoder
+from sightline.nn.encoders.text import TextEncoder
+from sightline.types import ContextSet, Inputs, Stream
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def picture_graph(encoder: ImageEncoder) -> onnx.ModelProto:
+    """Preprocessed pictures (B, 3, S, S) → values (B, M, D)."""
+    side = encoder.spec.size
+    # Always in 16 bits: with 8, EfficientNet-Lite2's vectors are off by 17 % (RMS), with 8 for its
+    # wide convolutions alone by 6 %, which a third of all captions show.
+    return _traced(encoder, {"pictures": torch.zeros(2, 3, side, side)}, ["values"], "int16")
+
+
+def text_graph(encoder: TextEncoder, weights: Weights) -> onnx.ModelProto:
+    """Token ids (B, M), padded with <pad> → values (B, M, D), mask (B, M); M is 1 of a summary."""
+    tokens = torch.full((2, 3), PAD + 1)
+    return encoder_graph(encoder, Inputs(2, {"tokens": Stream(tokens)}), weights)
+
+
+def encoder_graph(encoder: nn.Module, example: Inputs, weights: Weights) -> onnx.ModelProto:
+    """Any encoder → values (B, M, D), mask (B, M). The input X is the stream X, X_mask its mask.
+
+    `example` has the streams that the encoder reads, of two examples, as tensors. A stream with a
+    mask may have any length. Of "tokens" the mask is made in the graph: what is not <pad>.
+    """
+    tensors = {}
+    for name, stream in example.streams.items():
+        tensors[name] = stream.values
+        if stream.mask is not None:
+            tensors[f"{name}_mask"] = stream.mask
+    return _traced(_Streams(encoder, list(tensors)), tensors, ["values", "mask"], weights)
+
+
+class _Streams(nn.Module):
+    """An encoder that takes and gives tensors, for the tracer."""
+
+    def __init__(self, encoder: nn.Module, names: list[str]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.names = names
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+        named = dict(zip(self.names, tensors, strict=True))
+        streams = {
+            name: Stream(values, values != PAD if name == "tokens" else named.get(f"{name}_mask"))
+            for name, values in named.items()
+            if not name.endswith("_mask")
+        }
+        context: ContextSet = self.encoder(Inputs(2, streams))
+        return context.values, context.mask.to(context.values.dtype)
+
+
+def _traced(
+    module: nn.Module, tensors: dict[str, Tensor], outputs: list[str], weights: Weights
+) -> onnx.ModelProto:
+    """A module's graph. Any number of examples; of lengths that a mask is for, any length."""
+    ragged = {name for name in tensors if name == "tokens" or f"{name}_mask" in tensors}
+    ragged |= {f"{name}_mask" for name in ragged} | ({"values", "mask"} if ragged else set())
+    sizes = {
+        name: {0: "examples"} | ({1: "positions"} if name in ragged else {})
+        for name in (*tensors, *outputs)
+    }
+    buffer = io.BytesIO()
+    with warnings.catch_warnings(), torch.inference_mode():
+        # the tracer finds that a picture's size becomes a constant: it is one
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            module,
+            tuple(tensors.values()),
+            cast(Any, buffer),  # a file would do as well
+            dynamo=False,
+            opset_version=OPSET,
+            input_names=list(tensors),
+            output_names=outputs,
+            dynamic_axes=sizes,
+        )
+    return with_weights_stored(buffer.getvalue(), weights)
