@@ -81,10 +81,10 @@ class Graph:
             return self.whole_product(value, turned)
         return self("MatMul", value, self.weight(np.ascontiguousarray(turned), axis=1)), ""
 
-    def _scaled(self, found: str, factors: str) -> str:
+    def _scaled(self, product: str, factors: str) -> str:
         # Not with the factors of weight and rows multiplied first: onnxruntime 1.31 then makes one
         # operation of the product, both factors and the bias, and has the rows' factor scale it.
-        return self("Mul", found, factors) if factors else found
+        return self("Mul", product, factors) if factors else product
 
     def _computes_whole(self, size: int) -> bool:
         return self.weights == "int8" and size >= MANY
@@ -102,8 +102,8 @@ class Graph:
         zero = self.constant(np.array(ZERO, np.uint8))
         value, most = (value, "") if bounded else self.by_largest(value)
         coarse = self("QuantizeLinear", value, self.number(1 / 127), zero)
-        found = self("Cast", self("MatMulInteger", coarse, self.constant(small), zero), to=FLOAT)
-        return self("Mul", found, self.constant(scale / np.float32(127))), most
+        product = self("Cast", self("MatMulInteger", coarse, self.constant(small), zero), to=FLOAT)
+        return self("Mul", product, self.constant(scale / np.float32(127))), most
 
     def by_largest(self, values: str, *, positive: bool = False) -> tuple[str, str]:
         """Values (…, n) divided by the largest of their row, its sign aside, and these (…, 1)."""
@@ -115,10 +115,10 @@ class Graph:
 
     def product_in_bytes(self, value: str, *weights: Tensor) -> tuple[str, str]:
         """`product` (B, M, out) in whole numbers of 8 bits, and what `mix` multiplies them with."""
-        found, factors = self._product(value, *weights)
-        found, most = self.by_largest(found)
+        product, factors = self._product(value, *weights)
+        product, most = self.by_largest(product)
         zero = self.constant(np.array(0, np.int8))
-        small = self("QuantizeLinear", found, self.number(1 / 127), zero)
+        small = self("QuantizeLinear", product, self.number(1 / 127), zero)
         factors = self("Transpose", self._scaled(most, factors), perm=[0, 2, 1])  # (B, 1, M)
         return small, self("Mul", factors, self.number(1 / 127**2))
 
@@ -131,8 +131,8 @@ class Graph:
         shares, most = self.by_largest(self("Mul", shares, factors), positive=True)
         zero = self.constant(np.array(0, np.uint8))
         coarse = self("QuantizeLinear", shares, self.number(1 / 127), zero)
-        found = self("Cast", self("MatMulInteger", coarse, small), to=FLOAT)
-        return self("Mul", found, most)
+        product = self("Cast", self("MatMulInteger", coarse, small), to=FLOAT)
+        return self("Mul", product, most)
 
     # ------------------------------------------------------------------------- constants
 

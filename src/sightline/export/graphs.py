@@ -63,7 +63,7 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
     For a pointer head also pointer_keys (B, 4 + M, A) and pointer_inputs (B, 4 + M, G).
     """
     g, config = Graph(weights), decoder.config
-    found: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     mask = g("Unsqueeze", "mask", g.shape(1))  # (B, 1, M)
     total = g("Squeeze", g("MatMul", mask, "values"), g.shape(1))
     count = g("Clip", g("ReduceSum", "mask", g.shape(1), keepdims=1), g.number(1.0))
@@ -78,35 +78,35 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
             state = g("Expand", state, g.shape(1, config.layers * config.hidden))
         names = [f"{part}{layer}" for layer in range(config.layers)]
         sizes = g.shape(*[config.hidden] * config.layers)
-        found |= dict(zip(names, g.split(state, sizes, config.layers), strict=True))
+        outputs |= dict(zip(names, g.split(state, sizes, config.layers), strict=True))
     weight, embedding = _input_weight(decoder), config.embedding
     if "every" in decoder.entries:
         entering = g.linear(mean, decoder.enter_every.weight, decoder.enter_every.bias)
-        found["constant"] = g.linear(entering, weight[:, embedding : 2 * embedding])
+        outputs["constant"] = g.linear(entering, weight[:, embedding : 2 * embedding])
     if "first" in decoder.entries:
         picture = g.linear(mean, decoder.enter_first.weight, decoder.enter_first.bias)
-        projected = _project(g, decoder, picture, found.get("constant"))
-        found |= _advance(g, decoder, projected, found)
+        projected = _project(g, decoder, picture, outputs.get("constant"))
+        outputs |= _advance(g, decoder, projected, outputs)
     if decoder.attention is not None:
         key = decoder.attention.key
-        found["keys"] = g("Add", g.product("values", key.weight), g.vector(key.bias))
+        outputs["keys"] = g("Add", g.product("values", key.weight), g.vector(key.bias))
         read = _context_weights(decoder, context_size)
         if weights == "int8":
-            found["mixed"], found["factors"] = g.product_in_bytes("values", *read)
+            outputs["mixed"], outputs["factors"] = g.product_in_bytes("values", *read)
         else:
-            found["mixed"] = g.product("values", *read)
+            outputs["mixed"] = g.product("values", *read)
     if isinstance(decoder.output, PointerHead):
-        found |= _pointers(g, decoder, decoder.output)
+        outputs |= _pointers(g, decoder, decoder.output)
     if isinstance(decoder, FusedDecoder):
         nothing = g("Mul", g("ReduceSum", mean, g.shape(1), keepdims=1), g.number(0.0))  # (B, 1)
         size = g.shape(1, decoder.prior.recurrent.hidden)
-        found |= {name: g("Expand", nothing, size) for name in _prior_states(decoder)}
+        outputs |= {name: g("Expand", nothing, size) for name in _prior_states(decoder)}
     sizes_of = {
         "values": ("examples", "positions", context_size),
         "mask": ("examples", "positions"),
     }
     inputs = {name: (FLOAT, size) for name, size in sizes_of.items()}
-    return g.model(inputs, found, {"mixed": INT8} if weights == "int8" else None)
+    return g.model(inputs, outputs, {"mixed": INT8} if weights == "int8" else None)
 
 
 def _context_weights(decoder: Decoder, context_size: int) -> list[Tensor]:
@@ -143,7 +143,7 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     """One token per row. `forbidden` (V,) is added to the logits: −inf for what is not written.
 
     `bias` (B, M) is added to the scores: −1e30 where there is no position, 0 or a preference
-    elsewhere. `count` (1,) is how many of the likeliest tokens are told apart from the rest.
+    elsewhere. `count` (1,) is how many of the likeliest tokens are given apart from the rest.
     A pointer head has no `forbidden`: its log_probs are (N, 4 + M).
     """
     g, config = Graph(weights), decoder.config
@@ -154,13 +154,13 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     matrix = g.weight(decoder.embed.weight) if pointer is None else ""
     embedded, projected = _read(g, decoder, matrix, inputs)  # (N, E), (N, gates)
     own, query, gate = _from_hidden(g, decoder)
-    found: dict[str, str] = {}
+    made: dict[str, str] = {}
     readout = ""
     if decoder.attention is not None:
-        found, context, readout = _glimpse(g, decoder, query, gate, inputs)
+        made, context, readout = _glimpse(g, decoder, query, gate, inputs)
         projected = g("Add", projected, context)
-    found |= _advance(g, decoder, projected, {name: name for name in states}, own)
-    hidden = found[f"h{config.layers - 1}"]
+    made |= _advance(g, decoder, projected, {name: name for name in states}, own)
+    hidden = made[f"h{config.layers - 1}"]
     if config.output == "deep":  # E y_{t-1} + L_h h_t + L_z ẑ_t
         layer = decoder.from_hidden
         hidden = g("Add", embedded, g.linear(hidden, layer.weight, layer.bias, bounded=True))
@@ -169,7 +169,7 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
         size = decoder.prior.recurrent.hidden
         inputs |= dict.fromkeys(_prior_states(decoder), (FLOAT, ("rows", size)))
         prior, after = _prior(g, decoder)
-        hidden, found = g("Add", hidden, prior), found | after
+        hidden, made = g("Add", hidden, prior), made | after
     if pointer is None:
         inputs["forbidden"] = (FLOAT, (decoder.vocab_size,))
         logits = _logits(g, decoder, hidden, matrix)
@@ -179,10 +179,10 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     outputs = {"log_probs": g("LogSoftmax", logits, axis=1)}
     if pointer is not None:  # its attention is its output
         after_specials = g.shape(len(SPECIALS)), g.shape(LAST), g.shape(1)
-        found["weights"] = g("Slice", g("Exp", outputs["log_probs"]), *after_specials)
+        made["weights"] = g("Slice", g("Exp", outputs["log_probs"]), *after_specials)
     best = g.many("TopK", outputs["log_probs"], "count", outputs=2, axis=1)
     outputs |= dict(zip(LEADING, best, strict=True))
-    outputs |= {name if name == "weights" else f"next_{name}": at for name, at in found.items()}
+    outputs |= {name if name == "weights" else f"next_{name}": at for name, at in made.items()}
     return g.model(inputs, outputs, {LEADING[1]: INT64})
 
 
@@ -222,20 +222,20 @@ def _glimpse(
         inputs["factors"] = (FLOAT, ("examples", 1, "positions"))
     inputs["bias"] = (FLOAT, ("examples", "positions"))
     rows = attend(g, attention, query, looks_back(decoder))  # (B, K, M)
-    found = {"weights": g("Flatten", rows, axis=2)}  # (N, M)
+    made = {"weights": g("Flatten", rows, axis=2)}  # (N, M)
     if looks_back(decoder):
         inputs["attended"] = (FLOAT, ("rows", "positions"))
         summed = config.attention.cumulative
-        both = g("Add", "attended", found["weights"]) if summed else found["weights"]
-        found["attended"] = g("Identity", both)
+        both = g("Add", "attended", made["weights"]) if summed else made["weights"]
+        made["attended"] = g("Identity", both)
     mix = g.mix(rows, "mixed", "factors") if whole else g("MatMul", rows, "mixed")
     context = g("Reshape", mix, g.shape(-1, gates + size))
     if config.gate:
         context = g("Mul", g("Sigmoid", gate), context)  # β_t ẑ_t
     if not size:
-        return found, context, ""
+        return made, context, ""
     context, readout = g.split(context, g.shape(gates, size), 2)
-    return found, context, readout
+    return made, context, readout
 
 
 def _logits(g: Graph, decoder: Decoder, readout: str, matrix: str) -> str:
