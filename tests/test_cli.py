@@ -404,6 +404,11 @@ def test_a_run_is_not_resumed_with_another_recipe(change: str, work: Path, call:
     refused(result, f"was trained with another {change.partition('=')[0]}")
 
 
+def test_a_run_is_resumed_when_only_its_description_was_reworded(work: Path, call: Call) -> None:
+    result = call("train", "tiny.yaml", "--out", "run", "--resume", "description=other words")
+    assert result.code == 0, result.err
+
+
 def test_a_run_is_not_resumed_with_other_data(work: Path, call: Call) -> None:
     text = (work / "text.txt").read_text()
     (work / "text.txt").write_text("a" + text[1:])

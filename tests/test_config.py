@@ -37,6 +37,7 @@ from sightline.config.reader import key_paths, type_words
 from sightline.config.reference import recipes, reference, section_of
 from sightline.errors import ConfigError
 from sightline.tasks import read_recipe
+from sightline.tasks.translate.recipe import TranslateRecipe
 
 RECIPES = sorted(SHIPPED.glob("*.yaml"))
 
@@ -643,3 +644,10 @@ def test_any_text_is_a_recipe_or_a_one_line_error(text: str) -> None:
         message = str(error)
     assert message == "" or message.startswith("text:")
     assert "\n" not in message
+
+
+def test_a_section_is_completed_from_the_recipe_s_own_default():
+    """`search.beam=7` must not reset the other keys of a section to the class's defaults."""
+    recipe = config.parse_text("manifest: a.jsonl", TranslateRecipe, ["search.beam=7"])
+    assert recipe.search.beam == 7
+    assert recipe.search.max_length == TranslateRecipe("a.jsonl").search.max_length == 250

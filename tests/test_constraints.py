@@ -30,7 +30,7 @@ from sightline.search.constraints import (
     Shortlist,
     constrain,
 )
-from sightline.search.steppers import Ensemble, Fusion, State, StepResult
+from sightline.search.steppers import Ensemble, Fusion, State, StepResult, Subset
 from table_stepper import LeadingTable, TableStepper, enumerate_all, named, run, same
 
 few = settings(max_examples=25, deadline=None)
@@ -396,6 +396,21 @@ def test_tokens_are_left_out_of_every_softmax_of_a_composition(kind: type[TableS
     fused = after(constrain(Fusion(one, lm, 0.3, [0, 1, 2, 4, 3]), banned), [2])
     lm_log_probs = lm.prefix_log_probs(0, [2])[[0, 1, 2, 4, 3]]
     np.testing.assert_allclose(fused, alone[0] + 0.3 * lm_log_probs, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [TableStepper, Leaving])
+def test_a_subset_without_a_token_has_the_probabilities_of_the_whole_without_it(
+    kind: type[TableStepper],
+) -> None:
+    table, tokens = kind(vocab_size=6, seed=1), [0, 1, 3, 5]
+    small = constrain(Subset(table, tokens), Banned([2]))  # its 2 is 3, its 3 is 5
+    assert isinstance(small, Subset)
+    whole = after(constrain(table, Banned([3])), [5])
+    assert np.array_equal(after(small, [3]), whole[:, tokens])
+    listed = constrain(Subset(table, tokens), Banned([2]), Shortlist(np.ones((3, 4), dtype=bool)))
+    p = np.exp(after(listed, [3]).astype(float))
+    expected = np.exp(whole[:, tokens].astype(float))
+    np.testing.assert_allclose(p, expected / expected.sum(1, keepdims=True), rtol=1e-5)
 
 
 def test_the_order_of_constraints_does_not_matter() -> None:

@@ -1,5 +1,6 @@
 """The feature cache gives back what the encoder computed, whatever happens while it is made."""
 
+import copy
 import json
 import os
 import shutil
@@ -114,6 +115,18 @@ def test_what_lies_below_is_really_read(
     np.testing.assert_allclose(found, np.stack([want] * 11), atol=2e-3 * np.abs(want).max())
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_features_are_computed_on_the_device_of_the_encoder(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
+) -> None:
+    some = dict(list(pictures.items())[:7])
+    want = extract(pictures, encoder, tmp_path / "cpu").read(list(pictures)).values
+    there = copy.deepcopy(encoder).cuda()
+    extract(some, there.below(), tmp_path / "gpu")
+    got = extract(pictures, there, tmp_path / "gpu").read(list(pictures)).values
+    np.testing.assert_allclose(got, want, atol=4e-3 * np.abs(want).max())
+
+
 def test_a_second_run_computes_nothing(
     pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
 ) -> None:
@@ -162,7 +175,7 @@ def test_caches_made_by_earlier_versions_are_found_again() -> None:
 
 
 def as_version_1(folder: Path, key: FeatureKey) -> None:
-    """What the first version of the cache wrote: the key beside the version, and no lengths."""
+    """What version 1 wrote: the key alongside the version, and no lengths."""
     (folder / "cache.json").write_text(json.dumps({"version": 1} | key.to_json(), indent=1))
     rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row[:2]) + "\n" for row in rows))

@@ -22,7 +22,9 @@ from sightline.data.vocabulary import BEGIN, END, SPECIALS, Vocabulary
 from sightline.nn.decoder import Decoder
 from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.model import Batch, EncoderDecoder, pad
-from sightline.nn.stepper import TorchStepper
+from sightline.nn.objectives import Likelihood
+from sightline.nn.stepper import TorchEncoder, TorchStepper
+from sightline.types import Inputs, Stream
 
 SYMBOLS = "abcdefghij"
 
@@ -76,10 +78,11 @@ class ToyTask:
     def build_model(self) -> EncoderDecoder:
         encoder = TextEncoder(self.recipe.encoder, len(self.vocab))
         decoder = Decoder(self.recipe.model, len(self.vocab), encoder.dimension)
-        return EncoderDecoder(encoder, decoder, self.recipe.loss)
+        return EncoderDecoder(encoder, decoder, Likelihood(self.recipe.loss))
 
     def inputs(self, texts):
-        return pad([self.vocab.encode(text) for text in texts])
+        tokens = Stream.ragged([np.array(self.vocab.encode(text), np.int64) for text in texts])
+        return Inputs(len(texts), {"tokens": tokens}).map(torch.from_numpy)
 
     def epoch(self, number):
         task = self
@@ -103,7 +106,8 @@ class ToyTask:
     def evaluate(self, model):
         stepper = TorchStepper(model)
         options = search.BeamOptions(size=3, max_length=self.recipe.longest + 3)
-        found = search.finish(search.beam(stepper, self.inputs(self.held_out), options))
+        context = TorchEncoder(model).encode(self.inputs(self.held_out))
+        found = search.finish(search.beam(stepper, context, options))
         written = [self.vocab.decode(hypotheses[0].tokens) for hypotheses in found]
         right = [w == self.answer(t) for w, t in zip(written, self.held_out, strict=True)]
         with torch.no_grad():

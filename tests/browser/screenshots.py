@@ -1,4 +1,4 @@
-"""Takes all the screenshots of docs/page/: the models that ship, on the sample photos.
+"""Takes all the screenshots of docs/images/page/: the models that ship, on the sample photos.
 
     .venv/bin/python tests/browser/screenshots.py [soft=RUN hard=RUN]
 
@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 from serving import ARGUMENTS, chromium, serving
 
 ROOT = Path(__file__).parents[2]
-OUT = ROOT / "docs" / "page"
+OUT = ROOT / "docs" / "images" / "page"
 WIDTH = 900  # of a saved screenshot of a desktop
 DESKTOP, PHONE = {"width": 1200, "height": 820}, {"width": 390, "height": 844}
 BOX = (0.02, 0.6, 0.9, 0.35)  # x, y, width, height: the fence in front of the dogs

@@ -121,7 +121,8 @@ def test_hard_attention_samples_positions_as_often_as_their_weights():
     draws = 20_000
     context = ContextSet(torch.randn(1, 4, D), torch.tensor([[True, True, True, False]]))
     query, previous = torch.randn(1, Q).expand(draws, Q), torch.zeros(draws, 4)
-    focus = attention(query, attention.prepare(context), previous)
+    sampled = torch.zeros(draws, dtype=torch.bool)
+    focus = attention(query, attention.prepare(context), previous, expected=sampled)
     assert torch.equal(focus.used.sum(1), torch.ones(draws))
     assert set(focus.used.unique().tolist()) == {0.0, 1.0}
     expected = focus.weights[0].detach()
@@ -130,14 +131,14 @@ def test_hard_attention_samples_positions_as_often_as_their_weights():
     assert float(focus.used[:, 3].sum()) == 0  # never a masked place
 
 
-def test_hard_attention_uses_the_expectation_where_told_and_when_not_training():
+def test_hard_attention_uses_the_expectation_unless_it_is_to_sample():
     attention = Attention(AttentionConfig(size=7, hard=True), Q, D).train()
     context = attention.prepare(ContextSet(torch.randn(2, 4, D), torch.ones(2, 4).bool()))
     query, previous = torch.randn(2, Q), torch.zeros(2, 4)
     focus = attention(query, context, previous, expected=torch.tensor([True, False]))
     torch.testing.assert_close(focus.used[0], focus.weights[0])
     assert float(focus.used[1].detach().max()) == 1.0
-    focus = attention.eval()(query, context, previous)
+    focus = attention(query, context, previous)
     torch.testing.assert_close(focus.used, focus.weights)
 
 

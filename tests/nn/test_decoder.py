@@ -1,5 +1,7 @@
 """The decoder: stepping equals teacher forcing, rows are independent, eq. 7 as written."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from sightline.data.vocabulary import BEGIN, PAD
 from sightline.nn.decoder import Decoder, mean_value
 from sightline.nn.losses import sequence_loss
 from sightline.nn.model import EncoderDecoder
+from sightline.nn.objectives import Likelihood
 from sightline.nn.stepper import TorchStepper
 from sightline.types import ContextSet
 
@@ -57,8 +60,8 @@ def setting(name, dtype=torch.float64):
 
 
 def forced(decoder, context, tokens, per_example=1):
-    decoded = decoder(tokens, decoder.start(context, len(tokens), per_example))
-    return decoder.log_probs(decoded.readouts), decoded.weights
+    decoded = decoder(tokens, decoder.start(context, per_example))
+    return decoder.log_probs(decoded), decoded.weights
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -203,11 +206,35 @@ def test_pad_and_begin_are_never_written():
     assert float(log_probs[..., [PAD, BEGIN]].detach().exp().max()) == 0.0
 
 
-def test_torch_stepper_bans_tokens_and_stays_normalised():
+@pytest.mark.parametrize("name", ["xu", "two layers, gru", "all ways in"])
+def test_a_token_is_generated_without_dropout_in_training_too(name):
+    _, context, tokens = setting(name)
     torch.manual_seed(0)
-    model = EncoderDecoder(None, Decoder(CONFIGS["show and tell"], V), LossConfig())
-    stepper = TorchStepper(model, banned=[7])
-    result = stepper.step(stepper.start(2), np.array([1, 1]))
+    config = replace(CONFIGS[name], dropout=0.5)
+    decoder = Decoder(config, V, D).double().eval()
+    state = decoder.start(context)
+    expected, _, _ = decoder.step(tokens[:, 0], state)
+    found, _, _ = decoder.train().step(tokens[:, 0], state)
+    assert torch.equal(found, expected)
+
+
+def test_a_preference_steers_teacher_forcing_as_it_steers_steps():
+    decoder, context, tokens = setting("xu")
+    steered = replace(context, bias=torch.tensor([[2.0, 0, 0, 0]] * B, dtype=torch.float64))
+    log_probs, weights = forced(decoder, steered, tokens)
+    assert bool((weights[:, 0, 0] > forced(decoder, context, tokens)[1][:, 0, 0]).all())
+    state = decoder.start(steered)
+    for t in range(T):
+        logits, step_weights, state = decoder.step(tokens[:, t], state)
+        torch.testing.assert_close(torch.log_softmax(logits, -1), log_probs[:, t])
+        torch.testing.assert_close(step_weights, weights[:, t])
+
+
+def test_torch_stepper_leaves_tokens_out_and_stays_normalised():
+    torch.manual_seed(0)
+    model = EncoderDecoder(None, Decoder(CONFIGS["show and tell"], V), Likelihood())
+    stepper = TorchStepper(model).without([7])
+    result = stepper.step(stepper.start(ContextSet.empty(2)), np.array([1, 1]))
     assert np.isneginf(result.log_probs[:, 7]).all()
     np.testing.assert_allclose(np.exp(result.log_probs).sum(1), 1, rtol=1e-5)
 

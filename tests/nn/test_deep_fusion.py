@@ -1,19 +1,19 @@
 """Deep fusion: the equations by hand, a closed gate is the translator, and who learns."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
-from sightline.config import AttentionConfig, DecoderConfig, LossConfig, RecurrentConfig
+from given import GraphStepper, sentences
+from sightline.config import AttentionConfig, DecoderConfig, RecurrentConfig
 from sightline.data.vocabulary import BEGIN
 from sightline.nn.decoder import Decoder
 from sightline.nn.deep_fusion import FusedDecoder, fuse
 from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.model import Batch, EncoderDecoder, pad
+from sightline.nn.objectives import Likelihood
 from sightline.nn.shortlist import shortlisted
-from sightline.nn.stepper import TorchStepper
+from sightline.nn.stepper import TorchEncoder, TorchStepper
 
 V, E = 30, 6
 ENCODER = RecurrentConfig(embedding=5, hidden=4)
@@ -32,10 +32,10 @@ def fused(prior="lstm", trained=True, **changes):
     """The fused model, the translator and the language model that it was made of."""
     torch.manual_seed(0)
     config = DecoderConfig(**{**vars(CONFIG), **changes})
-    translator = EncoderDecoder(TextEncoder(ENCODER, V), Decoder(config, V, 8), LossConfig())
-    language_model = EncoderDecoder(None, Decoder(PRIOR[prior], V), LossConfig())
+    translator = EncoderDecoder(TextEncoder(ENCODER, V), Decoder(config, V, 8), Likelihood())
+    language_model = EncoderDecoder(None, Decoder(PRIOR[prior], V), Likelihood())
     decoder = FusedDecoder(config, V, 8, PRIOR[prior])
-    model = EncoderDecoder(TextEncoder(ENCODER, V), decoder, LossConfig())
+    model = EncoderDecoder(TextEncoder(ENCODER, V), decoder, Likelihood())
     fuse(model, translator, language_model)
     if trained:
         torch.nn.init.normal_(decoder.from_prior.weight)
@@ -43,8 +43,8 @@ def fused(prior="lstm", trained=True, **changes):
 
 
 def log_probs(model):
-    state = model.decoder.start(model.encode(SOURCES))
-    return model.decoder.log_probs(model.decoder(TARGETS[:, :-1], state).readouts).detach()
+    state = model.decoder.start(model.encode(sentences(SOURCES)))
+    return model.decoder.log_probs(model.decoder(TARGETS[:, :-1], state)).detach()
 
 
 @pytest.mark.parametrize("prior", PRIOR)
@@ -78,7 +78,7 @@ def test_one_step_by_hand():
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         return sigmoid(o) * np.tanh(c), c
 
-    mine, its = (m.decoder.start(m.encode(SOURCES)) for m in (model, translator))
+    mine, its = (m.decoder.start(m.encode(sentences(SOURCES))) for m in (model, translator))
     s, c = np.zeros(9), np.zeros(9)
     for token in (BEGIN, 6, 7):
         s, c = heard(token, s, c)
@@ -97,7 +97,7 @@ def test_gradients_reach_only_the_output_layer_and_what_is_new(tied):
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     optimiser = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
     model.train()
-    model.loss(Batch(TARGETS, SOURCES))[0].total.backward()
+    model.loss(Batch(TARGETS, sentences(SOURCES)))[0].total.backward()
     optimiser.step()
     moved = {name for name, now in model.state_dict().items() if not torch.equal(now, before[name])}
     learns = {
@@ -115,7 +115,7 @@ def test_stepping_equals_teacher_forcing_and_rows_can_be_selected(prior):
     whole = log_probs(model).numpy()
     stepper = TorchStepper(model)
     examples = np.array([0, 0, 1, 1, 2, 2])
-    state = stepper.select(stepper.start(SOURCES), examples)
+    state = stepper.select(stepper.start(TorchEncoder(model).encode(sentences(SOURCES))), examples)
     for t in range(4):
         result = stepper.step(state, TARGETS[examples, t].numpy())
         np.testing.assert_allclose(result.log_probs, whole[examples, t], atol=1e-10)
@@ -129,9 +129,9 @@ def test_a_batch_equals_its_singles():
     together = log_probs(model)
     for row in range(3):
         length, size = int((TARGETS[row] != 0).sum()), int((SOURCES[row] != 0).sum())
-        state = model.decoder.start(model.encode(SOURCES[row : row + 1, :size]))
+        state = model.decoder.start(model.encode(sentences(SOURCES[row : row + 1, :size])))
         decoded = model.decoder(TARGETS[row : row + 1, : length - 1], state)
-        alone = model.decoder.log_probs(decoded.readouts)[0]
+        alone = model.decoder.log_probs(decoded)[0]
         torch.testing.assert_close(alone, together[row, : length - 1])
 
 
@@ -139,7 +139,8 @@ def test_a_shortlist_hears_the_same_words():
     model, _, _ = fused()
     tokens = [0, 1, 2, 3, 6, 7, 20]
     small, whole = TorchStepper(shortlisted(model, tokens)), TorchStepper(model)
-    mine, its = small.start(SOURCES), whole.start(SOURCES)
+    context = TorchEncoder(model).encode(sentences(SOURCES))
+    mine, its = small.start(context), whole.start(context)
     for place in (1, 4, 5):
         ours = small.step(mine, np.full(3, place))
         theirs = whole.step(its, np.full(3, tokens[place]))
@@ -153,19 +154,16 @@ def test_a_shortlist_hears_the_same_words():
 def test_an_export_steps_the_same(prior):
     pytest.importorskip("onnx")
     from sightline.export.graphs import start_graph, step_graph, text_graph
-    from sightline.runtime.model_folder import ENCODER as READER
-    from sightline.runtime.model_folder import START, STEP, Export
-    from sightline.runtime.onnx import OnnxStepper
 
     model = fused(prior)[0].float()
-    graphs = {
-        STEP: step_graph(model.decoder, "int16"),
-        START: start_graph(model.decoder, 8, "int16"),
-        READER: text_graph(model.encoder, "int16"),
-    }
-    content = {name: graph.SerializeToString() for name, graph in graphs.items()}
-    ours, theirs = OnnxStepper(Export(Path(), {"task": "translate"}, content)), TorchStepper(model)
-    mine, its = ours.start(SOURCES.numpy()), theirs.start(SOURCES)
+    ours = GraphStepper(
+        step_graph(model.decoder, "int16"),
+        start_graph(model.decoder, 8, "int16"),
+        text_graph(model.encoder, "int16"),
+    )
+    theirs = TorchStepper(model)
+    mine = ours.start(ours.encode(SOURCES))
+    its = theirs.start(TorchEncoder(model).encode(sentences(SOURCES)))
     rows = np.array([0, 0, 1, 1, 2, 2])
     mine, its = ours.select(mine, rows), theirs.select(its, rows)
     for token in (BEGIN, 6, 7):

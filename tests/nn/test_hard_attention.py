@@ -6,21 +6,16 @@ from dataclasses import replace
 import pytest
 import torch
 
+from given import given, vectors
 from sightline.config import AttentionConfig, DecoderConfig, HardConfig, LossConfig
 from sightline.nn.decoder import Decoder
 from sightline.nn.losses import sequence_loss
 from sightline.nn.model import Batch, EncoderDecoder
+from sightline.nn.objectives import Likelihood
 from sightline.types import ContextSet
 
 L, T, V, D = 3, 3, 6, 4
 SAMPLES = 40_000
-
-
-class Given(torch.nn.Module):
-    """An encoder whose input is already a context set."""
-
-    def forward(self, inputs):
-        return inputs
 
 
 def tiny(**hard):
@@ -29,13 +24,17 @@ def tiny(**hard):
         embedding=5, hidden=6, attention=AttentionConfig(size=4, hard=True), dropout=0.0
     )
     loss = LossConfig(hard=HardConfig(**hard), per="sequence")
-    model = EncoderDecoder(Given(), Decoder(config, V, D), loss).double().train()
+    model = EncoderDecoder(given(D), Decoder(config, V, D), Likelihood(loss)).double().train()
     with torch.no_grad():  # sharp enough that places differ
         model.decoder.attention.score.weight.mul_(6)
         model.decoder.recurrent.weight_ih_l0.mul_(3)
     context = ContextSet(2 * torch.randn(1, L, D, dtype=torch.float64), torch.ones(1, L).bool())
     targets = torch.tensor([[1, 4, 5, 2]])  # <begin>, two words, <end>
     return model, context, targets
+
+
+def inputs_of(context):
+    return vectors(context.values, context.mask)
 
 
 def flat_gradient(model):
@@ -49,7 +48,7 @@ def path_terms(model, context, targets):
     state = model.decoder.start(context, per_example=rows)
     before, after = targets[:, :-1].expand(rows, -1), targets[:, 1:].expand(rows, -1)
     decoded = model.decoder(before, state, chosen=paths)
-    likelihood, _ = sequence_loss(model.decoder, decoded, after, model.loss_config)
+    likelihood, _ = sequence_loss(model.decoder, decoded, after, model.objective.config)
     location = (decoded.weights.log() * decoded.used).sum((1, 2))
     return likelihood, location, decoded
 
@@ -72,7 +71,7 @@ def estimates(model, context, targets, batches=40):
         model.zero_grad()
         rows = SAMPLES // batches
         model.hard.config = replace(model.hard.config, samples=rows)
-        loss, _ = model.loss(Batch(targets, context))
+        loss, _ = model.loss(Batch(targets, inputs_of(context)))
         loss.total.backward()
         found.append(flat_gradient(model))
     return torch.stack(found)
@@ -127,7 +126,7 @@ def test_expectation_rows_have_the_gradient_of_soft_attention():
     model.zero_grad()
     model.eval()  # hard attention that is not training is soft
     decoded = model.decoder(targets[:, :-1], model.decoder.start(context))
-    likelihood, _ = sequence_loss(model.decoder, decoded, targets[:, 1:], model.loss_config)
+    likelihood, _ = sequence_loss(model.decoder, decoded, targets[:, 1:], model.objective.config)
     (-likelihood.sum()).backward()
     torch.testing.assert_close(found[0], flat_gradient(model))
 
@@ -145,7 +144,7 @@ def test_all_samples_of_an_example_use_the_expectation_or_none():
     model.decoder.forward = lambda before, state: (
         seen.append(state.expected), decode(before, state)
     )[1]  # fmt: skip
-    model.loss(Batch(targets.repeat(50, 1), context))
+    model.loss(Batch(targets.repeat(50, 1), inputs_of(context)))
     rows = seen[0].view(50, 3)
     assert bool((rows == rows[:, :1]).all())
     assert 0 < int(rows[:, 0].sum()) < 50
@@ -155,7 +154,7 @@ def test_the_baseline_is_the_moving_average_of_the_rewards():
     model, context, targets = tiny(expectation=0.0)
     expected = None
     for _ in range(5):
-        loss, _ = model.loss(Batch(targets, context))
+        loss, _ = model.loss(Batch(targets, inputs_of(context)))
         reward = loss.parts["reward"]
         expected = reward if expected is None else 0.9 * expected + 0.1 * reward
         assert float(model.hard.baseline) == pytest.approx(expected)

@@ -12,7 +12,9 @@ from sightline.nn.kernels import likelihood
 from sightline.nn.kernels.likelihood import chosen_and_normaliser
 from sightline.nn.losses import doubly_stochastic, sequence_loss
 from sightline.nn.model import EncoderDecoder
+from sightline.nn.objectives import Likelihood
 from sightline.nn.sampled_softmax import draw_log_uniform, sampled_log_probs
+from sightline.types import ContextSet
 
 V = 13
 
@@ -33,7 +35,7 @@ TOKENS = torch.tensor([[1, 5, 6, 7, 2], [1, 8, 2, PAD, PAD]])
 @pytest.mark.parametrize("per", ["token", "sequence"])
 def test_log_likelihood_equals_cross_entropy_without_the_padding(per):
     decoder = language_model()
-    decoded = decoder(TOKENS[:, :-1], decoder.start(None, 2))
+    decoded = decoder(TOKENS[:, :-1], decoder.start(ContextSet.empty(2)))
     likelihood, loss = sequence_loss(decoder, decoded, TOKENS[:, 1:], LossConfig(per=per))
     logits = decoder.output(decoded.readouts)
     expected = F.cross_entropy(
@@ -77,7 +79,7 @@ def test_label_smoothing_equals_torch_over_the_tokens_that_can_be_written():
     decoder = language_model()
     with torch.no_grad():
         decoder.output.bias[:2] = -1e4
-    decoded = decoder(TOKENS[:, :-1], decoder.start(None, 2))
+    decoded = decoder(TOKENS[:, :-1], decoder.start(ContextSet.empty(2)))
     _, loss = sequence_loss(decoder, decoded, TOKENS[:, 1:], LossConfig(label_smoothing=0.2))
     real = TOKENS[:, 1:] != PAD
     logits = decoder.output(decoded.readouts)[real][:, 2:]
@@ -103,7 +105,7 @@ def test_sampled_softmax_over_everything_is_the_full_softmax():
     readouts, targets = torch.randn(12, 8), torch.randint(2, V, (12,))
     targets[:2] = torch.tensor([2, 3])  # <end> and <unk> are in the batch
     full = torch.log_softmax(output(readouts), -1).gather(-1, targets[..., None]).squeeze(-1)
-    sampled = sampled_log_probs(output, readouts, targets, negatives=200_000)
+    sampled = sampled_log_probs(output.weight, output.bias, readouts, targets, negatives=200_000)
     torch.testing.assert_close(sampled, full, atol=1e-4, rtol=1e-4)
 
 
@@ -124,13 +126,14 @@ def test_sampled_softmax_estimates_the_partition_function():
 
 
 def test_label_smoothing_with_a_sampled_softmax_is_refused():
+    smooth = Likelihood(LossConfig(label_smoothing=0.1))
     with pytest.raises(ConfigError, match=r"loss.label_smoothing .* model.sampled_softmax"):
-        EncoderDecoder(None, language_model(sampled_softmax=3), LossConfig(label_smoothing=0.1))
+        EncoderDecoder(None, language_model(sampled_softmax=3), smooth)
 
 
 def test_sampled_softmax_is_used_in_training_only():
     decoder = language_model(sampled_softmax=3)
-    decoded = decoder.train()(TOKENS[:, :-1], decoder.start(None, 2))
+    decoded = decoder.train()(TOKENS[:, :-1], decoder.start(ContextSet.empty(2)))
     training = sequence_loss(decoder, decoded, TOKENS[:, 1:], LossConfig())[1].nats
     decoder.eval()
     full = sequence_loss(decoder, decoded, TOKENS[:, 1:], LossConfig())[1].nats

@@ -4,36 +4,46 @@ import numpy as np
 import pytest
 import torch
 
-from sightline.config import AttentionConfig, DecoderConfig, LossConfig, RecurrentConfig
+from given import encoded, sentences
+from sightline.config import AttentionConfig, DecoderConfig, RecurrentConfig
 from sightline.data.vocabulary import BEGIN, PAD
 from sightline.nn import posterior as module
 from sightline.nn.decoder import Decoder
 from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.model import EncoderDecoder
+from sightline.nn.objectives import Likelihood
 from sightline.nn.stepper import TorchStepper
 from sightline.search.steppers import Ensemble
 
 V = 11
 SOURCES = np.array([[5, 6, 7, 8, 2], [9, 4, 2, PAD, PAD]])
+INPUTS = sentences(SOURCES)
 TARGETS = [[4, 9, 2], [7, 2]]
 
 
-def stepper(seed=0, **changes):
+def model_of(seed=0, **changes):
     torch.manual_seed(seed)
     encoder = TextEncoder(RecurrentConfig(embedding=6, hidden=5), V)
     settings = {"embedding": 6, "hidden": 7, "gate": False, "attention": AttentionConfig(size=4)}
     config = DecoderConfig(**{**settings, **changes})
-    model = EncoderDecoder(encoder, Decoder(config, V, encoder.dimension), LossConfig()).eval()
+    model = EncoderDecoder(encoder, Decoder(config, V, encoder.dimension), Likelihood()).eval()
     for parameter in model.parameters():  # far from even attention and even outputs
         parameter.data *= 3
-    return TorchStepper(model)
+    return model
 
 
-def one_by_one(stepper, source, target):
+def posterior(*models, weights=None):
+    """One model's, or an ensemble's."""
+    steppers = [TorchStepper(model) for model in models]
+    stepper = steppers[0] if len(models) == 1 else Ensemble(steppers, weights)
+    return stepper.posterior(encoded(INPUTS, *models), TARGETS)
+
+
+def one_by_one(model, source, target):
     """α_ti p(y_t | c_i) with the readout written out, one step and one place at a time."""
-    model, decoder = stepper.model, stepper.model.decoder
+    decoder = model.decoder
     with torch.no_grad():
-        state = model.start(torch.from_numpy(source[None]))
+        state = decoder.start(model.encode(sentences(torch.from_numpy(source[None]))))
         rows, before = [], BEGIN
         for token in target:
             embedded = decoder.embed(torch.tensor([before]))
@@ -54,8 +64,8 @@ def one_by_one(stepper, source, target):
 def test_the_posterior_is_attention_times_likelihood(cell, cells, monkeypatch):
     monkeypatch.setattr(module, "LEAST", 0.0)
     monkeypatch.setattr(module, "CELLS", cells)
-    ours = stepper(cell=cell)
-    found = ours.posterior(SOURCES, TARGETS)
+    ours = model_of(cell=cell)
+    found = posterior(ours)
     for source, target, weights in zip(SOURCES, TARGETS, found, strict=True):
         real = source != PAD
         expected = one_by_one(ours, source[real], target)
@@ -65,22 +75,21 @@ def test_the_posterior_is_attention_times_likelihood(cell, cells, monkeypatch):
 
 
 def test_places_with_hardly_any_attention_are_left_out(monkeypatch):
-    ours = stepper()
+    ours = model_of()
     monkeypatch.setattr(module, "LEAST", 1.0)  # only the largest stays
-    (first, _) = ours.posterior(SOURCES, TARGETS)
+    (first, _) = posterior(ours)
     assert (first == 1).sum() == len(TARGETS[0])
 
 
 @pytest.mark.parametrize("changes", [{"gate": True}, {"output": "plain"}])
 def test_models_in_which_a_place_cannot_be_told_apart_give_none(changes):
-    assert stepper(**changes).posterior(SOURCES, TARGETS) is None
-    together = Ensemble([stepper(), stepper(**changes)])
-    assert together.posterior(SOURCES, TARGETS) is None
+    assert posterior(model_of(**changes)) is None
+    assert posterior(model_of(), model_of(**changes)) is None
 
 
 def test_an_ensemble_gives_the_mean():
-    members = [stepper(0), stepper(1)]
-    found = Ensemble(members, [3, 1]).posterior(SOURCES, TARGETS)
-    one, two = (member.posterior(SOURCES, TARGETS) for member in members)
+    members = [model_of(0), model_of(1)]
+    found = posterior(*members, weights=[3, 1])
+    one, two = (posterior(member) for member in members)
     for mine, first, second in zip(found, one, two, strict=True):
         np.testing.assert_allclose(mine, 0.75 * first + 0.25 * second, atol=1e-6)

@@ -1,18 +1,17 @@
 """Tied embeddings: one matrix reads and writes, is trained by both, and is kept once."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from given import GraphStepper, every, given
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
 from sightline.errors import ConfigError
 from sightline.nn.decoder import Decoder
-from sightline.nn.encoders.text import FeatureEncoder
 from sightline.nn.losses import sequence_loss
 from sightline.nn.model import EncoderDecoder
+from sightline.nn.objectives import Likelihood
 from sightline.nn.sampled_softmax import sampled_log_probs
 from sightline.nn.shortlist import shortlisted
 from sightline.nn.stepper import TorchStepper
@@ -65,7 +64,9 @@ def test_the_sampled_softmax_uses_it_too():
     found = []
     for decoder in (tied, apart):
         torch.manual_seed(2)
-        log_probs = sampled_log_probs(decoder.output, readouts, targets, negatives=9)
+        log_probs = sampled_log_probs(
+            decoder.output.weight, decoder.output.bias, readouts, targets, negatives=9
+        )
         log_probs.sum().backward()
         found.append(log_probs)
     torch.testing.assert_close(*found)
@@ -75,7 +76,7 @@ def test_the_sampled_softmax_uses_it_too():
 def test_it_is_kept_once_and_comes_back(tmp_path):
     tied, _ = pair()
     tied = tied.float()
-    model = EncoderDecoder(FeatureEncoder(), tied, LossConfig())
+    model = EncoderDecoder(given(D), tied, Likelihood())
     average = Average(model, 0.5)
     with torch.no_grad():
         tied.embed.weight.add_(1.0)
@@ -90,9 +91,7 @@ def test_it_is_kept_once_and_comes_back(tmp_path):
     saved = load_file(folder / "weights.safetensors")
     assert "decoder.embed.weight" in saved
     assert "decoder.output.weight" not in saved
-    twin = EncoderDecoder(
-        FeatureEncoder(), Decoder(DecoderConfig(**SIZES, tied=True), V, D), LossConfig()
-    )
+    twin = EncoderDecoder(given(D), Decoder(DecoderConfig(**SIZES, tied=True), V, D), Likelihood())
     load_weights(twin, folder)
     torch.testing.assert_close(twin.decoder.output.weight, averaged)
     assert sum(p.numel() for p in twin.parameters()) == sum(p.numel() for p in saved.values())
@@ -101,7 +100,7 @@ def test_it_is_kept_once_and_comes_back(tmp_path):
 def test_a_shortlist_of_a_tied_model_has_its_probabilities():
     tied, _ = pair()
     context, _ = data()
-    model = EncoderDecoder(FeatureEncoder(), tied.eval(), LossConfig())
+    model = EncoderDecoder(given(D), tied.eval(), Likelihood())
     tokens = [0, 1, 2, 3, 5, 8, 30]
     small = TorchStepper(shortlisted(model, tokens))
     whole = TorchStepper(model)
@@ -115,19 +114,16 @@ def test_a_shortlist_of_a_tied_model_has_its_probabilities():
 def test_an_export_keeps_it_once_and_steps_the_same():
     pytest.importorskip("onnx")
     from sightline.export.graphs import start_graph, step_graph
-    from sightline.runtime.model_folder import START, STEP, Export
-    from sightline.runtime.onnx import OnnxStepper
 
     tied, apart = (decoder.float().eval() for decoder in pair())
-    graphs = {STEP: step_graph(tied, "int16"), START: start_graph(tied, D, "int16")}
-    content = {name: graph.SerializeToString() for name, graph in graphs.items()}
-    saved = len(step_graph(apart, "int16").SerializeToString()) - len(content[STEP])
+    step = step_graph(tied, "int16")
+    saved = len(step_graph(apart, "int16").SerializeToString()) - len(step.SerializeToString())
     assert saved > 2 * V * 12  # the matrix in 16 bits
-    ours = OnnxStepper(Export(Path(), {"task": "caption"}, content))
-    theirs = TorchStepper(EncoderDecoder(FeatureEncoder(), tied, LossConfig()))
-    values = np.random.default_rng(0).normal(size=(B, M, D)).astype(np.float32)
+    ours = GraphStepper(step, start_graph(tied, D, "int16"))
+    theirs = TorchStepper(tied)
+    context = every(np.random.default_rng(0).normal(size=(B, M, D)).astype(np.float32))
     tokens = np.array([4, 9, 33])
-    found, wanted = (s.step(s.start(values), tokens).log_probs for s in (ours, theirs))
+    found, wanted = (s.step(s.start(context), tokens).log_probs for s in (ours, theirs))
     np.testing.assert_allclose(found[:, 2:], wanted[:, 2:], atol=1e-3)
 
 

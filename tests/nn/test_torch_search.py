@@ -4,14 +4,18 @@ import numpy as np
 import pytest
 import torch
 
+from given import encoded
 from sightline import search
-from sightline.config import AttentionConfig, DecoderConfig, LossConfig
+from sightline.config import AttentionConfig, DecoderConfig
 from sightline.data.vocabulary import BEGIN
 from sightline.errors import DataError
 from sightline.nn.decoder import Decoder
 from sightline.nn.model import Batch, EncoderDecoder
+from sightline.nn.objectives import Likelihood
 from sightline.nn.stepper import TorchStepper
-from sightline.search.steppers import Ensemble, Fusion, Prefixed
+from sightline.search.constraints import Prefix, constrain
+from sightline.search.steppers import Ensemble, Fusion
+from sightline.types import ContextSet
 from toy_task import ToyRecipe, ToyTask
 
 TEXTS = ["abcd", "hgfedcba", "ajajaj", "cccccccccc", "bd"]
@@ -23,16 +27,17 @@ def task():
     return ToyTask(ToyRecipe(examples=1))
 
 
-def stepper(task, seed=0):
+def model_of(task, seed=0):
     torch.manual_seed(seed)
     model = task.build_model().eval()
     with torch.no_grad():  # far from uniform, so that beams differ
         model.decoder.output.weight.mul_(4)
-    return TorchStepper(model)
+    return model
 
 
-def beams(stepper, task, texts, options=OPTIONS):
-    return search.finish(search.beam(stepper, task.inputs(texts), options))
+def beams(model, task, texts, options=OPTIONS):
+    context = encoded(task.inputs(texts), model)
+    return search.finish(search.beam(TorchStepper(model), context, options))
 
 
 def assert_same(ours, theirs):
@@ -45,7 +50,7 @@ def assert_same(ours, theirs):
 
 @pytest.mark.parametrize("groups", [1, 2])
 def test_a_batch_equals_its_singles(task, groups):
-    model = stepper(task)
+    model = model_of(task)
     options = search.BeamOptions(size=4, max_length=9, n_best=2, groups=groups)
     together = beams(model, task, TEXTS, options)
     for text, found in zip(TEXTS, together, strict=True):
@@ -56,14 +61,14 @@ def test_a_batch_equals_its_singles(task, groups):
 
 
 def test_attention_and_log_probs_are_those_of_teacher_forcing(task):
-    model = stepper(task)
+    model = model_of(task)
     for text, found in zip(TEXTS, beams(model, task, TEXTS), strict=True):
         for hypothesis in found:
             before = torch.tensor([[BEGIN, *hypothesis.tokens[:-1]]])
             with torch.no_grad():
-                state = model.model.start(task.inputs([text]))
-                decoded = model.model.decoder(before, state)
-                log_probs = model.model.decoder.log_probs(decoded.readouts)[0]
+                state = model.decoder.start(model.encode(task.inputs([text])))
+                decoded = model.decoder(before, state)
+                log_probs = model.decoder.log_probs(decoded)[0]
             steps = range(len(hypothesis.tokens))
             np.testing.assert_allclose(
                 hypothesis.log_probs, log_probs[steps, hypothesis.tokens].numpy(), atol=1e-4
@@ -77,20 +82,26 @@ def test_attention_and_log_probs_are_those_of_teacher_forcing(task):
 
 
 def test_beam_of_one_equals_greedy(task):
-    model = stepper(task)
+    model = model_of(task)
     one = beams(model, task, TEXTS, search.BeamOptions(size=1, max_length=9))
-    greedy = search.finish(search.greedy(model, task.inputs(TEXTS), max_length=9))
+    context = encoded(task.inputs(TEXTS), model)
+    greedy = search.finish(search.greedy(TorchStepper(model), context, max_length=9))
     assert [h[0].tokens for h in one] == [h[0].tokens for h in greedy]
 
 
 def test_an_ensemble_and_a_prefix_work_over_real_models(task):
-    first, second = stepper(task, 0), stepper(task, 1)
-    both = Ensemble([first, second])
+    def together(*models, prefixes=()):
+        both = Ensemble([TorchStepper(model) for model in models])
+        both = constrain(both, Prefix(prefixes)) if prefixes else both
+        context = encoded(task.inputs(TEXTS), *models)
+        return search.finish(search.beam(both, context, OPTIONS))
+
+    first, second = model_of(task, 0), model_of(task, 1)
     prefixes = [task.vocab.encode(text[:2]) for text in TEXTS]
-    found = beams(Prefixed(both, prefixes), task, TEXTS)
+    found = together(first, second, prefixes=prefixes)
     for prefix, hypotheses in zip(prefixes, found, strict=True):
         assert all(h.tokens[: len(prefix)] == tuple(prefix) for h in hypotheses)
-    again = beams(Ensemble([first, first]), task, TEXTS)
+    again = together(first, first)
     for ours, alone in zip(again, beams(first, task, TEXTS), strict=True):
         assert_same(ours[0], alone[0])
 
@@ -99,19 +110,21 @@ def test_fusion_with_a_language_model(task):
     torch.manual_seed(5)
     config = DecoderConfig(embedding=8, hidden=8, attention=AttentionConfig(kind="none"))
     decoder = Decoder(config, len(task.vocab))
-    language_model = TorchStepper(EncoderDecoder(None, decoder, LossConfig()))
-    base = stepper(task)
-    fused = beams(Fusion(base, language_model, 0.5), task, TEXTS)
+    language_model = TorchStepper(EncoderDecoder(None, decoder, Likelihood()))
+    model = model_of(task)
+    base = TorchStepper(model)
+    context = encoded(task.inputs(TEXTS), model)
+    fused = search.finish(search.beam(Fusion(base, language_model, 0.5), context, OPTIONS))
     best = fused[1][0]
-    own = search.rescore(base, task.inputs([TEXTS[1]]), [best.tokens])[0]
-    prior = search.rescore(language_model, 1, [best.tokens])[0]
+    own = search.rescore(base, encoded(task.inputs([TEXTS[1]]), model), [best.tokens])[0]
+    prior = search.rescore(language_model, ContextSet.empty(1), [best.tokens])[0]
     np.testing.assert_allclose(best.log_probs, own.log_probs + 0.5 * prior.log_probs, atol=1e-4)
 
 
 def test_an_empty_input_is_an_error_that_names_it(task):
-    model = stepper(task)
+    model = model_of(task)
     with pytest.raises(DataError, match="example 2 is empty"):
         beams(model, task, ["abc", "", "d"])
     batch = Batch(torch.tensor([[1, 4, 2]] * 2), task.inputs(["a", ""]), name="lines 7, 9")
     with pytest.raises(DataError, match="example 2 of lines 7, 9 is empty"):
-        model.model.loss(batch)
+        model.loss(batch)

@@ -7,30 +7,37 @@ import numpy as np
 import pytest
 import torch
 
+from given import given, vectors
 from sightline.config import AttentionConfig, DecoderConfig, HardConfig, LossConfig
 from sightline.data.vocabulary import BEGIN, END, PAD, UNKNOWN, Vocabulary
+from sightline.errors import ConfigError
 from sightline.metrics import Cider, Corpus, DocumentFrequencies
 from sightline.metrics.meteor_metric import MeteorMetric
 from sightline.nn.decoder import Decoder
-from sightline.nn.encoders.text import FeatureEncoder
 from sightline.nn.model import Batch, EncoderDecoder, pad
-from sightline.training.self_critical import CaptionReward, self_critical_loss
+from sightline.nn.objectives import Likelihood
+from sightline.training.self_critical import CaptionReward, SelfCritical
 
 V, LENGTH, PLACES = 6, 3, 2  # tokens 4 and 5 are words
 
 
-def tiny(hard=False):
+def reward(items, written):
+    return np.array([score(list(tokens)) for tokens in written])
+
+
+def tiny(hard=False, samples=200):
     torch.manual_seed(1)
     config = DecoderConfig(embedding=4, hidden=5, attention=AttentionConfig(size=4, hard=hard))
     loss = LossConfig(hard=HardConfig(reward=1.0, entropy=0.0, expectation=0.0))
-    model = EncoderDecoder(FeatureEncoder(), Decoder(config, V, 3), loss)
+    objective = SelfCritical(reward, samples, LENGTH, loss)
+    model = EncoderDecoder(given(3), Decoder(config, V, 3), objective)
     with torch.no_grad():
         model.decoder.output.weight.mul_(3)
     if hard:
         with torch.no_grad():  # sharp enough that places differ
             model.decoder.attention.score.weight.mul_(6)
             model.decoder.recurrent.weight_ih_l0.mul_(3)
-    return model, torch.randn(1, PLACES, 3)
+    return model, vectors(torch.randn(1, PLACES, 3))
 
 
 def score(tokens):
@@ -107,32 +114,34 @@ def estimates(model, features):
     batch = Batch(torch.zeros(1, 1, dtype=torch.long), features)
     for _ in range(60):
         model.zero_grad()
-        loss = self_critical_loss(
-            model,
-            batch,
-            lambda written: np.array([score(list(tokens)) for tokens in written]),
-            samples=200,
-            max_length=LENGTH,
-        )
+        loss, _ = model.train().loss(batch)
         # the loss is per token; the expectation is per output
         (loss.total * loss.tokens / 200).backward()
         found.append(gradient(model))
     return torch.stack(found)
 
 
-def test_it_raises_the_score():
+def test_dropout_is_refused():
+    config = DecoderConfig(embedding=4, hidden=5, attention=AttentionConfig(size=4), dropout=0.1)
+    with pytest.raises(ConfigError, match=r"set model.dropout=0"):
+        EncoderDecoder(given(3), Decoder(config, V, 3), SelfCritical(reward, 2, LENGTH))
+
+
+def test_out_of_training_the_loss_is_the_likelihood_of_the_targets():
     model, features = tiny()
+    batch = Batch(torch.tensor([[BEGIN, 4, 5, END]]), features)
+    found, _ = model.eval().loss(batch)
+    expected, _ = Likelihood()(model, batch)
+    assert found.nats == expected.nats > 0
+
+
+def test_it_raises_the_score():
+    model, features = tiny(samples=20)
     batch = Batch(torch.zeros(1, 1, dtype=torch.long), features)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
     rewards = []
     for _ in range(60):
-        loss = self_critical_loss(
-            model,
-            batch,
-            lambda written: np.array([score(list(tokens)) for tokens in written]),
-            samples=20,
-            max_length=LENGTH,
-        )
+        loss, _ = model.loss(batch)
         optimiser.zero_grad()
         loss.total.backward()
         optimiser.step()

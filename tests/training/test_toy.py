@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from rich.console import Console
 
+from given import encoded
 from sightline import search
 from sightline.config import AttentionConfig
 from sightline.nn.stepper import TorchStepper
@@ -48,7 +49,8 @@ def test_attention_reverses_what_the_simple_encoder_decoder_cannot(tmp_path):
     task, stepper = with_attention.task, TorchStepper(with_attention.model)
     text = "abcdefgh"
     options = search.BeamOptions(size=3, max_length=20)
-    best = search.finish(search.beam(stepper, task.inputs([text]), options))[0][0]
+    context = encoded(task.inputs([text]), with_attention.model)
+    best = search.finish(search.beam(stepper, context, options))[0][0]
     assert task.vocab.decode(best.tokens) == text[::-1]
     looked = best.attention.argmax(1)[: len(text)]
     assert np.abs(looked - np.arange(len(text))[::-1]).mean() <= 1.0

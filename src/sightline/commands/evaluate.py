@@ -11,7 +11,8 @@ from sightline.commands import Device
 
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer
-    from sightline.tasks.spec import Evaluation, TaskSpec
+    from sightline.tasks.evaluation import Evaluation
+    from sightline.tasks.spec import TaskSpec
 
 
 def evaluate(
@@ -64,7 +65,7 @@ def _report(path: Path, spec: TaskSpec, model: Describer, result: Evaluation, lo
     if not result.examples:
         raise UserError("there are no items to write a report of")
     items = [
-        ReportItem(e.id, e.media or e.source, e.targets, d, result.scores["per_item"][e.id])
+        ReportItem(e.id, e.media or str(e.source), e.targets, d, result.scores["per_item"][e.id])
         for e, d in zip(result.examples, result.descriptions, strict=True)
     ]
     write_report(

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from sightline.commands import Device
+
 
 def features(
     source: Annotated[Path, typer.Argument(help="A manifest (JSONL) or a folder of pictures.")],
@@ -20,12 +22,14 @@ def features(
     mode: Annotated[str | None, typer.Option(help="crop or squeeze.")] = None,
     batch_size: Annotated[int, typer.Option(min=1)] = 8,
     skip_bad: Annotated[bool, typer.Option(help="Leave out pictures that cannot be read.")] = False,
+    device: Device = "auto",
 ) -> None:
-    """Compute and keep the features of pictures; training would do it, too, on its first run.
+    """Compute and cache the features of pictures; training does it, too, on its first run.
 
-    It can be stopped at any time: the next run goes on from there.
+    It can be stopped at any time: the next run resumes.
     """
     from sightline.data.features import extract_features, pictures_in
+    from sightline.nn.device import pick_device
     from sightline.nn.encoders.image import build_encoder
 
     pictures = pictures_in(source)
@@ -36,6 +40,7 @@ def features(
         size=size,
         mode=mode,  # type: ignore[arg-type]
     )
+    network.to(pick_device(device, "--device"))
     stored = extract_features(pictures, network, cache, batch_size=batch_size, skip_bad=skip_bad)
     absent = [name for name in pictures if name not in stored]
     if absent:

@@ -149,8 +149,10 @@ class Reader:
         where = f"override {key}" if mark is None else f"{self.name}:{mark.line + 1}: {key}"
         return ConfigError(f"{where}: {problem}")
 
-    def build(self, node: yaml.Node, schema: type[T], section: str = "") -> T:
-        """A dataclass from a mapping node."""
+    def build(
+        self, node: yaml.Node, schema: type[T], section: str = "", default: T | None = None
+    ) -> T:
+        """A dataclass from a mapping node; keys that it lacks are as `default` has them."""
         if not isinstance(node, yaml.MappingNode):
             raise self.fail(node, section, "expected keys below it, as in `key: value`")
         hints = typing.get_type_hints(schema, include_extras=True)
@@ -165,7 +167,10 @@ class Reader:
                 raise self.fail(key_node, full, f"unknown key; {self.suggest(full, list(hints))}")
             if key in values:
                 raise self.fail(key_node, full, "given twice")
-            values[key] = self.convert(value_node, hints[key], full)
+            inner = _default(schema, key) if default is None else getattr(default, key)
+            values[key] = self.convert(value_node, hints[key], full, inner)
+        if default is not None:
+            return dataclasses.replace(default, **values)  # type: ignore[type-var]
         for item in dataclasses.fields(schema):  # type: ignore[arg-type]  # T is a dataclass
             required = item.default is item.default_factory is dataclasses.MISSING
             if required and item.name not in values:
@@ -185,11 +190,11 @@ class Reader:
             return f"known here: {', '.join(known)}"
         return f"did you mean `{nearest}`?"
 
-    def convert(self, node: yaml.Node, hint: Any, key: str) -> Any:
-        """A value of the type `hint`."""
+    def convert(self, node: yaml.Node, hint: Any, key: str, default: Any = None) -> Any:
+        """A value of the type `hint`; a section is completed from its default."""
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
         if dataclasses.is_dataclass(hint):
-            return self.build(node, typing.cast(type, hint), key)
+            return self.build(node, typing.cast(type, hint), key, default)
         if origin is Annotated:
             value, check = self.convert(node, arguments[0], key), arguments[1]
             if not check.holds(value):
@@ -228,6 +233,13 @@ class Reader:
         if len(possible) == 1 or len(arms) == 1:  # its own error says more, and where
             raise errors[(possible or arms)[0]]
         raise self.fail(node, key, f"expected {type_words(*arms)}, got {_shown(node)}")
+
+
+def _default(schema: Any, key: str) -> Any:
+    """The section that a recipe has at `key` where none is written."""
+    (item,) = (each for each in dataclasses.fields(schema) if each.name == key)
+    factory: Any = item.default_factory
+    return None if factory is dataclasses.MISSING else factory()
 
 
 def _is_union(hint: Any) -> bool:

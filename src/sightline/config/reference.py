@@ -45,9 +45,9 @@ class Section(NamedTuple):
 
 def recipes() -> dict[str, type[Any]]:
     """Each task's recipe dataclass."""
-    from sightline.tasks import TASKS
+    from sightline.tasks import all_specs
 
-    return {name: names.find(names.recipe) for name, names in TASKS.items()}
+    return {spec.name: spec.recipe for spec in all_specs()}
 
 
 def reference() -> str:

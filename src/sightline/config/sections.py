@@ -52,6 +52,10 @@ class DecoderConfig:
     context: tuple[Literal["state", "first", "every"], ...] = ("state",)
     gate: bool = True  # Xu et al.'s β_t
     output: Literal["deep", "plain"] = "deep"  # eq. 7, or straight from h_t
+    # What a readout becomes: a token of a vocabulary, a position of the context set (Vinyals et
+    # al. 2015; `attention` is then an extra glimpse before each step, "none" in that paper), or
+    # one class
+    head: Literal["vocabulary", "pointer", "class"] = "vocabulary"
     dropout: BelowOne = 0.0
     sampled_softmax: Count = 0  # negatives per batch in training; 0 uses the whole vocabulary
     tied: bool = False  # the output layer's matrix is the embedding's

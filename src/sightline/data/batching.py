@@ -1,5 +1,5 @@
-"""Which examples make up a batch: drawn anew each epoch from (seed, epoch) alone, so that a run
-can be resumed at any batch by its epoch and position.
+"""Which examples make up a batch: a function of (seed, epoch) alone, so that a run can be resumed
+at any batch from its epoch and position.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def similar_length(lengths: Sequence[int], size: int, seed: int, epoch: int) -> 
 def token_budget(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> Batches:
     """Minibatches of neighbouring lengths whose padded size is at most `tokens`.
 
-    An example longer than the budget is a batch of its own.
+    An example longer than the budget is a batch by itself.
     """
     rng = np.random.default_rng([seed, epoch])
     batches: Batches = []
@@ -60,8 +60,8 @@ def stream_starts(
 ) -> tuple[NDArray[np.int64], int]:
     """Where `streams` parallel readers of a text of `total` tokens begin, and for how many steps.
 
-    Each reads `length` tokens at a time, one after the other, so that the state can be carried
-    on. The text is read as a ring from an offset drawn anew each epoch, so that the cuts differ.
+    Each reads `length` tokens at a time, in order, so that the state can be carried over. The text
+    is read as a ring from an offset drawn each epoch, so that the cuts differ.
     """
     rng = np.random.default_rng([seed, epoch])
     share = total // streams
@@ -70,7 +70,7 @@ def stream_starts(
 
 
 def _noisy(lengths: Sequence[int], rng: np.random.Generator) -> NDArray[np.float64]:
-    """A little noise mixes neighbours anew each epoch."""
+    """A little noise, so that examples have other neighbours each epoch."""
     return np.asarray(lengths) * rng.uniform(0.95, 1.05, size=len(lengths))
 
 

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, and a line now and then in a log."""
+"""A progress bar on a terminal, and a line every half minute in a log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOG_EVERY = 30.0  # seconds
 
 
 def counted(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
-    """The items, with a bar and the time left on stderr while they go by."""
+    """The items, with a bar and the time left on stderr as they are consumed."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

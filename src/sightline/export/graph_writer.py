@@ -170,11 +170,11 @@ class Graph:
             self.named[key] = name
         return name
 
-    def grouped(self, *rest: str | int) -> str:
-        """The shape (B, K, …) of N = B · K rows; "positions" stands for M."""
-        examples = self("Shape", "keys", start=0, end=1)
+    def grouped(self, *rest: str | int, of: str) -> str:
+        """The shape (B, K, …) of N = B · K rows; "positions" stands for M; `of` is (B, M, …)."""
+        examples = self("Shape", of, start=0, end=1)
         if rest[0] == "positions":
-            positions = self("Shape", "keys", start=1, end=2)
+            positions = self("Shape", of, start=1, end=2)
             more = [self.shape(int(size)) for size in rest[1:]]
             return self("Concat", examples, self.shape(-1), positions, *more, axis=0)
         sizes = [int(size) for size in rest]
@@ -290,7 +290,8 @@ def _require_numbers(values: NDArray[np.float32]) -> None:
 
 def _rank(output: str) -> list[None]:
     """An output's sizes, left open."""
-    return [None] * (3 if output in ("keys", "mixed", "factors", "values") else 2)
+    shared = ("keys", "mixed", "factors", "values", "pointer_keys", "pointer_inputs")
+    return [None] * (3 if output in shared else 2)
 
 
 def _array(values: Tensor | NDArray[np.float32]) -> NDArray[np.float32]:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from sightline.data.vocabulary import PAD
+from sightline.data.vocabulary import END, PAD, SPECIALS
+from sightline.errors import ConfigError
 from sightline.export.graph_writer import (
     FLOAT,
     INT8,
@@ -31,17 +32,22 @@ from sightline.export.graph_writer import (
 )
 from sightline.nn.attention import Attention
 from sightline.nn.decoder import Decoder
-from sightline.nn.deep_fusion import FusedDecoder, Prior
+from sightline.nn.deep_fusion import FusedDecoder, LanguageModelCells
 from sightline.nn.encoders.image import ImageEncoder
+from sightline.nn.encoders.picture import PictureEncoder
 from sightline.nn.encoders.text import TextEncoder
+from sightline.nn.heads import PointerHead, VocabularyHead
 from sightline.nn.recurrent import GATES, Recurrent
 from sightline.runtime.model_folder import LEADING
 
 if TYPE_CHECKING:
     import onnx
 
+NOTHING = -1e30  # the bias of a position that does not exist
 EMPTY = -1e29  # a bias below this says that there is no such position
 LOWEST = float(np.finfo(np.float32).min)
+LAST = 2**31 - 1  # where a slice ends that goes to the end
+Sizes = dict[str, tuple[int, tuple[str | int, ...]]]  # inputs: type and shape
 
 
 def parts_of(recurrent: Recurrent) -> str:
@@ -62,7 +68,10 @@ def looks_back(decoder: Decoder) -> bool:
 
 
 def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.ModelProto:
-    """values (B, M, D), mask (B, M) → keys (B, M, A), mixed (B, M, G), constant and first state."""
+    """values (B, M, D), mask (B, M) → keys (B, M, A), mixed (B, M, G), constant and first state.
+
+    For a pointer head also pointer_keys (B, 4 + M, A) and pointer_inputs (B, 4 + M, G).
+    """
     g, config = Graph(weights), decoder.config
     found: dict[str, str] = {}
     mask = g("Unsqueeze", "mask", g.shape(1))  # (B, 1, M)
@@ -96,6 +105,8 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
             found["mixed"], found["factors"] = g.product_in_bytes("values", *read)
         else:
             found["mixed"] = g.product("values", *read)
+    if isinstance(decoder.output, PointerHead):
+        found |= _pointers(g, decoder, decoder.output)
     if isinstance(decoder, FusedDecoder):
         nothing = g("Mul", g("ReduceSum", mean, g.shape(1), keepdims=1), g.number(0.0))  # (B, 1)
         size = g.shape(1, decoder.prior.recurrent.hidden)
@@ -114,6 +125,27 @@ def _context_weights(decoder: Decoder, context_size: int) -> list[Tensor]:
     return weights + ([decoder.from_context.weight] if decoder.config.output == "deep" else [])
 
 
+def _pointers(g: Graph, decoder: Decoder, head: PointerHead) -> dict[str, str]:
+    """Of every token, a special one or a position: its key, and what it is read as.
+
+    It is read as W_x (W_e c + b_e) + b, and for a deep output as its embedding as well.
+    """
+    specials = g.vector(head.specials[None])  # (1, 4, D)
+    examples = g("Concat", g("Shape", "values", start=0, end=1), g.shape(1, 1), axis=0)
+    every = g("Concat", g("Expand", specials, examples), "values", axis=1)  # (B, 4 + M, D)
+    weight = _input_weight(decoder)[:, : decoder.config.embedding]
+    embed, bias = head.embed, cast(Tensor, decoder.recurrent.bias_ih_l0)
+    read = [(weight @ embed.weight, weight @ embed.bias + bias)]
+    if decoder.config.output == "deep":
+        read.append((embed.weight, embed.bias))
+    inputs = g.product(every, *(weight for weight, _ in read))
+    key = head.attention.key
+    return {
+        "pointer_keys": g("Add", g.product(every, key.weight), g.vector(key.bias)),
+        "pointer_inputs": g("Add", inputs, g.vector(torch.cat([bias for _, bias in read]))),
+    }
+
+
 # ---------------------------------------------------------------------------------- step
 
 
@@ -122,73 +154,124 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
 
     `bias` (B, M) is added to the scores: −1e30 where there is no position, 0 or a preference
     elsewhere. `count` (1,) is how many of the likeliest tokens are told apart from the rest.
+    A pointer head has no `forbidden`: its log_probs are (N, 4 + M).
     """
     g, config = Graph(weights), decoder.config
-    hidden_size, embedding = config.hidden, config.embedding
     states = states_of(decoder.recurrent)
-    inputs: dict[str, tuple[int, tuple[str | int, ...]]] = {
-        "tokens": (INT64, ("rows",)),
-        "forbidden": (FLOAT, (decoder.vocab_size,)),
-        "count": (INT64, (1,)),
-        **dict.fromkeys(states, (FLOAT, ("rows", hidden_size))),
-    }
-    gates = GATES[config.cell] * hidden_size
-    if "every" in decoder.entries:
-        inputs["constant"] = (FLOAT, ("rows", gates))
-    embedding_matrix = g.weight(decoder.embed.weight)
-    embedded = g("Gather", embedding_matrix, "tokens")  # (N, E)
-    constant = "constant" if "every" in decoder.entries else None
-    projected = _project(g, decoder, embedded, constant)  # (N, gates)
+    inputs: Sizes = {"tokens": (INT64, ("rows",)), "count": (INT64, (1,))}
+    inputs |= dict.fromkeys(states, (FLOAT, ("rows", config.hidden)))
+    pointer = decoder.output if isinstance(decoder.output, PointerHead) else None
+    matrix = g.weight(decoder.embed.weight) if pointer is None else ""
+    embedded, projected = _read(g, decoder, matrix, inputs)  # (N, E), (N, gates)
+    own, query, gate = _from_hidden(g, decoder)
     found: dict[str, str] = {}
-    readout = None
-    own, asked, gate = _ask(g, decoder)
+    readout = ""
     if decoder.attention is not None:
-        size = embedding if config.output == "deep" else 0
-        inputs["keys"] = (FLOAT, ("examples", "positions", config.attention.size))
-        whole = weights == "int8"
-        inputs["mixed"] = (INT8 if whole else FLOAT, ("examples", "positions", gates + size))
-        if whole:
-            inputs["factors"] = (FLOAT, ("examples", 1, "positions"))
-        inputs["bias"] = (FLOAT, ("examples", "positions"))
-        if looks_back(decoder):
-            inputs["attended"] = (FLOAT, ("rows", "positions"))
-        rows = _attend(g, decoder.attention, asked, looks_back(decoder))  # (B, K, M)
-        found["weights"] = g("Flatten", rows, axis=2)  # (N, M)
-        if looks_back(decoder):
-            summed = config.attention.cumulative
-            both = g("Add", "attended", found["weights"]) if summed else found["weights"]
-            found["attended"] = g("Identity", both)
-        mix = g.mix(rows, "mixed", "factors") if whole else g("MatMul", rows, "mixed")
-        context = g("Reshape", mix, g.shape(-1, gates + size))
-        if config.gate:
-            context = g("Mul", g("Sigmoid", gate), context)  # β_t ẑ_t
-        if size:
-            context, readout = g.split(context, g.shape(gates, size), 2)
+        found, context, readout = _glimpse(g, decoder, query, gate, inputs)
         projected = g("Add", projected, context)
     found |= _advance(g, decoder, projected, {name: name for name in states}, own)
     hidden = found[f"h{config.layers - 1}"]
     if config.output == "deep":  # E y_{t-1} + L_h h_t + L_z ẑ_t
         layer = decoder.from_hidden
         hidden = g("Add", embedded, g.linear(hidden, layer.weight, layer.bias, bounded=True))
-        hidden = hidden if readout is None else g("Add", hidden, readout)
+        hidden = g("Add", hidden, readout) if readout else hidden
     if isinstance(decoder, FusedDecoder):  # + L_s (g_t s_t)
         size = decoder.prior.recurrent.hidden
         inputs |= dict.fromkeys(_prior_states(decoder), (FLOAT, ("rows", size)))
-        told, heard = _hear(g, decoder)
-        hidden, found = g("Add", hidden, told), found | heard
-    bias = g("Add", g.vector(decoder.output.bias), "forbidden")  # (V,)
-    if config.tied and weights == "int16":  # the matrix is stored once
-        logits = g("Gemm", hidden, embedding_matrix, bias, transB=1)
+        prior, after = _prior(g, decoder)
+        hidden, found = g("Add", hidden, prior), found | after
+    if pointer is None:
+        inputs["forbidden"] = (FLOAT, (decoder.vocab_size,))
+        logits = _logits(g, decoder, hidden, matrix)
     else:
-        logits = g.linear(hidden, decoder.output.weight, bias)
+        inputs["bias"] = (FLOAT, ("examples", "positions"))
+        logits = _point(g, pointer, hidden)
     outputs = {"log_probs": g("LogSoftmax", logits, axis=1)}
+    if pointer is not None:  # its attention is its output
+        after_specials = g.shape(len(SPECIALS)), g.shape(LAST), g.shape(1)
+        found["weights"] = g("Slice", g("Exp", outputs["log_probs"]), *after_specials)
     best = g.many("TopK", outputs["log_probs"], "count", outputs=2, axis=1)
     outputs |= dict(zip(LEADING, best, strict=True))
     outputs |= {name if name == "weights" else f"next_{name}": at for name, at in found.items()}
     return g.model(inputs, outputs, {LEADING[1]: INT64})
 
 
-def _ask(g: Graph, decoder: Decoder) -> tuple[str, str, str]:
+def _read(g: Graph, decoder: Decoder, matrix: str, inputs: Sizes) -> tuple[str, str]:
+    """The embedding of the tokens, and W x + b of the first layer."""
+    config, constant = decoder.config, None
+    gates = GATES[config.cell] * config.hidden
+    if "every" in decoder.entries:
+        inputs["constant"] = (FLOAT, ("rows", gates))
+        constant = "constant"
+    if not isinstance(decoder.output, PointerHead):
+        embedded = g("Gather", matrix, "tokens")
+        return embedded, _project(g, decoder, embedded, constant)
+    deep = config.embedding if config.output == "deep" else 0
+    inputs["pointer_keys"] = (FLOAT, ("examples", "tokens_of_one", config.attention.size))
+    inputs["pointer_inputs"] = (FLOAT, ("examples", "tokens_of_one", gates + deep))
+    tokens = g("Reshape", "tokens", g.grouped(1, of="pointer_keys"))  # (B, K, 1)
+    read = g("GatherND", "pointer_inputs", tokens, batch_dims=1)  # (B, K, gates + E)
+    projected, embedded = g("Reshape", read, g.shape(-1, gates + deep)), ""
+    if deep:
+        projected, embedded = g.split(projected, g.shape(gates, deep), 2)
+    return embedded, projected if constant is None else g("Add", projected, constant)
+
+
+def _glimpse(
+    g: Graph, decoder: Decoder, query: str, gate: str, inputs: Sizes
+) -> tuple[dict[str, str], str, str]:
+    """Attention from h_{t-1}: outputs by name, and ẑ_t as the cell and the readout take it."""
+    config, attention = decoder.config, cast(Attention, decoder.attention)
+    gates, size = GATES[config.cell] * config.hidden, 0
+    if config.output == "deep":
+        size = config.embedding
+    whole = g.weights == "int8"
+    inputs["keys"] = (FLOAT, ("examples", "positions", config.attention.size))
+    inputs["mixed"] = (INT8 if whole else FLOAT, ("examples", "positions", gates + size))
+    if whole:
+        inputs["factors"] = (FLOAT, ("examples", 1, "positions"))
+    inputs["bias"] = (FLOAT, ("examples", "positions"))
+    rows = _attend(g, attention, query, looks_back(decoder))  # (B, K, M)
+    found = {"weights": g("Flatten", rows, axis=2)}  # (N, M)
+    if looks_back(decoder):
+        inputs["attended"] = (FLOAT, ("rows", "positions"))
+        summed = config.attention.cumulative
+        both = g("Add", "attended", found["weights"]) if summed else found["weights"]
+        found["attended"] = g("Identity", both)
+    mix = g.mix(rows, "mixed", "factors") if whole else g("MatMul", rows, "mixed")
+    context = g("Reshape", mix, g.shape(-1, gates + size))
+    if config.gate:
+        context = g("Mul", g("Sigmoid", gate), context)  # β_t ẑ_t
+    if not size:
+        return found, context, ""
+    context, readout = g.split(context, g.shape(gates, size), 2)
+    return found, context, readout
+
+
+def _logits(g: Graph, decoder: Decoder, readout: str, matrix: str) -> str:
+    """A logit for each token of a vocabulary, (N, V)."""
+    head = cast(VocabularyHead, decoder.output)
+    bias = g("Add", g.vector(head.bias), "forbidden")  # (V,)
+    if decoder.config.tied and g.weights == "int16":  # the matrix is stored once
+        return g("Gemm", readout, matrix, bias, transB=1)
+    return g.linear(readout, head.weight, bias)
+
+
+def _point(g: Graph, head: PointerHead, readout: str) -> str:
+    """The score of each token of the context set, (N, 4 + M); −inf where there is none."""
+    attention = head.attention
+    scores = _scores(g, attention, g.linear(readout, attention.query.weight), "pointer_keys")
+    never = np.full((1, len(SPECIALS)), NOTHING, np.float32)
+    never[0, END] = 0
+    examples = g("Concat", g("Shape", "bias", start=0, end=1), g.shape(1), axis=0)
+    bias = g("Concat", g("Expand", g.vector(never), examples), "bias", axis=1)  # (B, 4 + M)
+    scores = g("Add", scores, g("Unsqueeze", bias, g.shape(1)))
+    exists = g("Greater", scores, g.number(EMPTY))
+    scores = _sharpened(g, scores, attention.config.temperature)
+    return g("Flatten", g("Where", exists, scores, g.number(-np.inf)), axis=2)
+
+
+def _from_hidden(g: Graph, decoder: Decoder) -> tuple[str, str, str]:
     """All that is made of the top layer's h_{t-1} alone, in one product.
 
     Its share of the layer's own gates, the attention's query, what the gate β opens by.
@@ -206,8 +289,8 @@ def _ask(g: Graph, decoder: Decoder) -> tuple[str, str, str]:
     made = g.linear(f"h{top}", torch.cat(weights), torch.cat(biases), bounded=True)
     sizes = [len(weight) for weight in weights]
     split = g.split(made, g.shape(*sizes), len(sizes)) if len(sizes) > 1 else [made]
-    own, asked, gate = [*split, "", ""][:3]
-    return own, asked, gate
+    own, query, gate = [*split, "", ""][:3]
+    return own, query, gate
 
 
 def _input_weight(decoder: Decoder) -> Tensor:
@@ -226,8 +309,8 @@ def _prior_states(decoder: FusedDecoder) -> list[str]:
     return [f"prior_{name}" for name in states_of(decoder.prior.recurrent)]
 
 
-def _hear(g: Graph, decoder: FusedDecoder) -> tuple[str, dict[str, str]]:
-    """What the language model of a deep fusion tells the readout, and its new state by name."""
+def _prior(g: Graph, decoder: FusedDecoder) -> tuple[str, dict[str, str]]:
+    """What the language model of a deep fusion adds to the readout, and its new state by name."""
     recurrent: Any = decoder.prior.recurrent
     embedded = g("Gather", g.weight(decoder.prior.embed.weight), "tokens")
     projected = g.linear(embedded, recurrent.weight_ih_l0, recurrent.bias_ih_l0)
@@ -235,13 +318,13 @@ def _hear(g: Graph, decoder: FusedDecoder) -> tuple[str, dict[str, str]]:
     after = _advance(g, decoder.prior, projected, before)
     state, layer = after[f"h{recurrent.layers - 1}"], decoder.prior_gate
     gate = g("Sigmoid", g.linear(state, layer.weight, layer.bias))
-    told = g.linear(g("Mul", gate, state), decoder.from_prior.weight)
-    return told, {f"prior_{name}": at for name, at in after.items()}
+    added = g.linear(g("Mul", gate, state), decoder.from_prior.weight)
+    return added, {f"prior_{name}": at for name, at in after.items()}
 
 
 def _advance(
     g: Graph,
-    decoder: Decoder | Prior,
+    decoder: Decoder | LanguageModelCells,
     projected: str,
     before: dict[str, str],
     own_of_top: str = "",  # W h_{t-1} + b of the top layer, where it is made already
@@ -288,27 +371,33 @@ def _lstm(g: Graph, size: int, total: str, c: str) -> tuple[str, str]:
 # ---------------------------------------------------------------------------------- attention
 
 
-def _attend(g: Graph, attention: Attention, asked: str, looks_back: bool) -> str:
-    """The weights (B, K, M) of a query (N, A); those of hard attention by their expectation."""
+def _scores(g: Graph, attention: Attention, query: str, keys: str) -> str:
+    """The scores (B, K, M) of queries (N, A) and keys (B, M, A)."""
     config = attention.config
-    asked = g("Reshape", asked, g.grouped(1, config.size))  # (B, K, 1, A)
-    hidden = g("Add", g("Unsqueeze", "keys", g.shape(1)), asked)  # (B, K, M, A)
+    query = g("Reshape", query, g.grouped(1, config.size, of=keys))  # (B, K, 1, A)
+    hidden = g("Add", g("Unsqueeze", keys, g.shape(1)), query)  # (B, K, M, A)
     if config.kind == "location":  # U (F * α₋)
         edge = config.width // 2
         before = g("Unsqueeze", "attended", g.shape(1))  # (N, 1, M)
         seen = g("Conv", before, g.weight(attention.filters.weight), pads=[edge, edge])
         seen = g.product(g("Transpose", seen, perm=[0, 2, 1]), attention.location.weight)
-        hidden = g("Add", hidden, g("Reshape", seen, g.grouped("positions", config.size)))
+        hidden = g("Add", hidden, g("Reshape", seen, g.grouped("positions", config.size, of=keys)))
     # v · each row as one row times a matrix: onnxruntime takes a quarter of the time that it
     # needs for a matrix times one column
     score = g.vector(attention.score.weight)  # (1, A)
     every = g("Reshape", g("Tanh", hidden), g.shape(-1, config.size))  # (B·K·M, A)
-    scores = g("Reshape", g("Gemm", score, every, transB=1), g.grouped("positions"))  # (B, K, M)
+    return g("Reshape", g("Gemm", score, every, transB=1), g.grouped("positions", of=keys))
+
+
+def _attend(g: Graph, attention: Attention, query: str, looks_back: bool) -> str:
+    """The weights (B, K, M) of a query (N, A); those of hard attention by their expectation."""
+    config = attention.config
+    scores = _scores(g, attention, query, "keys")  # (B, K, M)
     scores = g("Add", scores, g("Unsqueeze", "bias", g.shape(1)))
     if attention.is_plain:  # e^-1e30 is 0: nothing else is needed
         return g("Softmax", _sharpened(g, scores, config.temperature), axis=2)
     normalised = _normalise(g, attention, g("Flatten", scores, axis=2), looks_back)
-    return g("Reshape", normalised, g.grouped("positions"))
+    return g("Reshape", normalised, g.grouped("positions", of="keys"))
 
 
 def _normalise(g: Graph, attention: Attention, scores: str, looks_back: bool) -> str:
@@ -351,6 +440,15 @@ def _window(g: Graph, allowed: str, reach: int) -> str:
 
 
 # ---------------------------------------------------------------------------------- encoders
+
+
+def encoder_graph(encoder: nn.Module, weights: Weights) -> onnx.ModelProto:
+    """An encoder's graph: each input is named for the stream that it takes."""
+    if isinstance(encoder, TextEncoder):
+        return text_graph(encoder, weights)
+    if isinstance(encoder, PictureEncoder) and encoder.network is not None:
+        return picture_graph(encoder.network)
+    raise ConfigError(f"there is no export of a {type(encoder).__name__} yet")
 
 
 def picture_graph(encoder: ImageEncoder) -> onnx.ModelProto:

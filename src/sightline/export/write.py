@@ -73,10 +73,10 @@ def export(
 
 
 def _write(folder: Path, source: Path, loaded: Describer, weights: Weights, name: str) -> None:
-    spec, model = spec_of(loaded.task), _network(loaded)
+    spec, (encoder, decoder) = spec_of(loaded.task), _networks(loaded)
     about: dict[str, Any] = {"format": FORMAT, "sightline": __version__}
-    about |= {"task": spec.name, "weights": weights, **spec.about(model)}
-    for graph, content in _graphs(model, weights).items():
+    about |= {"task": spec.name, "weights": weights, **spec.about(encoder)}
+    for graph, content in _graphs(encoder, decoder, weights).items():
         (folder / graph).write_bytes(content)
     (folder / "config.yaml").write_text(config.to_yaml(_portable(loaded.recipe, spec)), "utf-8")
     for path in (*source.glob("*vocab.json"), *(source / each for each in spec.files)):
@@ -121,19 +121,23 @@ def _card(loaded: Describer, name: str) -> str:
 # ------------------------------------------------------------------------------- graphs
 
 
-def _network(loaded: Describer) -> Any:
-    from sightline.nn.stepper import TorchStepper
+def _networks(loaded: Describer) -> tuple[Any, Any]:
+    """The encoder, if there is one, and the decoder, on the CPU."""
+    from sightline.nn.stepper import TorchEncoder, TorchStepper
 
     assert isinstance(loaded.stepper, TorchStepper)
-    return loaded.stepper.model.cpu().eval()
+    encoder = None
+    if isinstance(loaded.encoder, TorchEncoder):
+        encoder = loaded.encoder.model.encoder
+    return None if encoder is None else encoder.cpu().eval(), loaded.stepper.decoder.cpu().eval()
 
 
-def _graphs(model: Any, weights: Weights) -> dict[str, bytes]:
+def _graphs(encoder: Any, decoder: Any, weights: Weights) -> dict[str, bytes]:
     """The graphs of a model, by file name."""
     from sightline.export.graphs import encoder_graph, start_graph, step_graph
 
-    graphs = {STEP: step_graph(model.decoder, weights)}
-    if model.encoder is not None:
-        graphs[START] = start_graph(model.decoder, model.encoder.dimension, weights)
-        graphs[ENCODER] = encoder_graph(model.encoder, weights)
+    graphs = {STEP: step_graph(decoder, weights)}
+    if encoder is not None:
+        graphs[START] = start_graph(decoder, encoder.dimension, weights)
+        graphs[ENCODER] = encoder_graph(encoder, weights)
     return {name: graph.SerializeToString() for name, graph in graphs.items()}

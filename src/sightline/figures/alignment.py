@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from sightline.errors import UserError
+from sightline.figures.chart import ticks
 from sightline.figures.files import suffix_of
 from sightline.figures.fonts import Lettering, clean
 from sightline.figures.looks import looks_of
@@ -19,7 +20,7 @@ from sightline.types import Description
 
 MARGIN, LABEL_GAP = 36, 10
 TITLE, TITLE_LINE = 24, 34
-LONGEST = 190  # pixels of a word beside the matrix; longer ones are cut short
+LONGEST = 190  # pixels of a word alongside the matrix; longer ones are cut short
 TIME_WIDTH = 960  # how wide a drawing over time is
 NONE, ALL = np.array([247, 248, 250]), np.array([16, 48, 94])  # the colours of weight 0 and 1
 
@@ -34,7 +35,7 @@ def draw_alignment(
 ) -> None:
     """Draw an alignment matrix, rows output words and columns input words: .png, .jpg or .svg.
 
-    A description over words or frames tells its own rows and columns; a matrix (T, M) of weights
+    A description over words or frames has its rows and columns; a matrix (T, M) of weights
     in [0, 1] needs both.
     """
     suffix_of(path, SUFFIXES)
@@ -77,7 +78,7 @@ def _check(
 
 
 def _colours(weights: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """(T, M) → (T, M, 3). The root lets small weights be seen beside large ones."""
+    """(T, M) → (T, M, 3). The root lets small weights be seen next to large ones."""
     part = np.sqrt(np.clip(weights, 0, 1))[..., None]
     return np.rint(NONE + (ALL - NONE) * part).astype(np.uint8)
 
@@ -169,22 +170,12 @@ def _seconds(
     first, last = times[0], times[-1]
     step = (last - first) / max(1, len(times) - 1) or 1.0
     start, span = first - step / 2, step * len(times)
-    every = next(
-        (
-            e * 10.0**power
-            for power in range(-3, 6)
-            for e in (1, 2, 5)
-            if span / (e * 10.0**power) <= 10
-        ),
-        span,
-    )
     lines, texts = [], []
-    for number in range(int(np.ceil(start / every - 1e-9)), int((start + span) / every + 1e-9) + 1):
-        x = left + TIME_WIDTH * (number * every - start) / span
-        lines.append(Line(x, top + height, x, top + height + 7, RULE))
-        texts.append(
-            Text(x, top + height + 26, f"{number * every:g} s", 15, FAINT, anchor="middle")
-        )
+    for second in ticks(start, start + span):
+        x = left + TIME_WIDTH * (second - start) / span
+        if left <= x <= left + TIME_WIDTH:
+            lines.append(Line(x, top + height, x, top + height + 7, RULE))
+            texts.append(Text(x, top + height + 26, f"{second:g} s", 15, FAINT, anchor="middle"))
     return tuple(lines), texts
 
 

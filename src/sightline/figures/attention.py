@@ -79,7 +79,7 @@ def panel_size(width: int, height: int, side: int) -> tuple[int, int]:
 
 
 def _lay_out(sections: list[_Section], width: int, height: int) -> Sheet:
-    """Panels in rows, each under its word; a section begins a row of its own."""
+    """Panels in rows, each under its word; each section begins a new row."""
     columns = _columns([len(section.panels) for section in sections], width, height)
     inner = columns * (width + GAP) - GAP
     letters = Lettering(text for s in sections for text in (s.label, s.caption))

@@ -11,25 +11,19 @@ from sightline.figures.fonts import Lettering, clean
 from sightline.figures.sheet import FAINT, INK, Colour, Dot, Line, Polyline, Sheet, Text
 
 Point = tuple[float, float]
-COLOURS: tuple[Colour, ...] = (
-    (29, 91, 184),
-    (226, 88, 34),
-    (24, 128, 96),
-    (150, 70, 160),
-    (176, 132, 20),
-    (84, 88, 100),
-)
-WIDTH, HEIGHT, SIZE = 1120, 630, 19  # of a chart that is a file of its own; SIZE of its letters
+BLUE, ORANGE, GREEN = (29, 91, 184), (226, 88, 34), (24, 128, 96)
+COLOURS: tuple[Colour, ...] = (BLUE, ORANGE, GREEN, (150, 70, 160), (176, 132, 20), (84, 88, 100))
+WIDTH, HEIGHT, SIZE = 1120, 630, 19  # of a chart that is a file; SIZE of its letters
 LEGEND_LINE = 1.6  # of a line of the legend, in letter sizes
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Points by x, those of `dots` marked; a `name` stands in the legend."""
+    """Points by x, those of `dots` marked; a `name` is in the legend."""
 
     points: Sequence[Point]
     name: str = ""
-    colour: Colour = COLOURS[0]
+    colour: Colour = BLUE
     thick: bool = True
     dots: Sequence[Point] = ()
 

@@ -39,8 +39,8 @@ def _alignment(description: Description, path: Path | str, source: PictureSource
     draw_alignment(description, path)
 
 
-Figure = Callable[[Description, Path | str, PictureSource | None], None]
-FIGURES: Mapping[LayoutKind, Figure] = {
+# One entry per kind of layout: (description, path, source) → a file.
+FIGURES: Mapping[LayoutKind, Callable[[Description, Path | str, PictureSource | None], None]] = {
     "grid": _over_picture,
     "words": _alignment,
     "frames": _alignment,

@@ -1,4 +1,4 @@
-"""Writing figures: the ending of a name is checked first, and what cannot be written is said."""
+"""Writing figures: the suffix is checked before the work, and errors name the file."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from sightline.errors import UserError
 
 
 def suffix_of(path: Path | str, known: Sequence[str]) -> str:
-    """The file's ending in small letters, or an error that tells which are known."""
+    """The file's suffix in lower case, or an error that lists the known ones."""
     suffix = Path(path).suffix.lower()
     if suffix not in known:
-        said = f"the ending {suffix!r} is not" if suffix else "it has no ending that is"
+        problem = f"the ending {suffix!r} is not" if suffix else "it has no ending that is"
         raise UserError(
-            f"cannot write the figure {path}: {said} one of {', '.join(known)}; give it one of them"
+            f"cannot write the figure {path}: {problem} one of {', '.join(known)}; use one of them"
         )
     return suffix
 
 
 def write(path: Path | str, save: Callable[[Path], object]) -> None:
-    """Call `save` with the path, its folder made; what goes wrong is the user's to mend."""
+    """Call `save` with the path after making its folder; failures become a UserError."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

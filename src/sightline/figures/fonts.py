@@ -92,18 +92,18 @@ def _open(file: str | None, size: int) -> ImageFont.FreeTypeFont:
 
 @lru_cache(maxsize=1)
 def _files() -> tuple[str, ...]:
-    found = []
+    files = []
     spec = importlib.util.find_spec("matplotlib")
     if spec is not None and spec.origin is not None:
         file = Path(spec.origin).parent / "mpl-data/fonts/ttf/DejaVuSans.ttf"
         if file.exists():
-            found.append(str(file))
+            files.append(str(file))
     for name in _ON_SOME_MACHINES:
         try:
-            found.append(str(ImageFont.truetype(name, 10).path))
+            files.append(str(ImageFont.truetype(name, 10).path))
         except OSError:
             continue
-    return tuple(found)
+    return tuple(files)
 
 
 @lru_cache(maxsize=50_000)

@@ -93,7 +93,7 @@ def _wrap(
 
 
 def _draw_legend(draw: Any, x: int, y: int, height: int, font: Any) -> None:
-    """A bar from 0 to the most nats that the colours tell apart."""
+    """A bar from 0 to the most nats that the colours distinguish."""
     draw.text((x, y + 3), "surprise, nats   0", fill=FAINT, font=font)
     x += int(font.getlength("surprise, nats   0 ")) + 4
     for step in range(100):

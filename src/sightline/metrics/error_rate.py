@@ -32,7 +32,7 @@ class ErrorRate(Metric):
         return np.array(rows, dtype=np.float64)
 
     def scores(self, sums: Floats) -> Floats:
-        # Against an empty reference, each token said is one error.
+        # Against an empty reference, each token is one error.
         return sums[..., :1] / np.maximum(sums[..., 1:], 1.0)
 
 

@@ -25,18 +25,18 @@ class Entry:
 
 def read_hypotheses(path: Path) -> dict[str, str]:
     """One text for each item, by id (by line number for plain text)."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for entry in _entries(path):
         if len(entry.texts) != 1:
             raise DataError(
                 f"{entry.where}: item {entry.id!r} has {len(entry.texts)} hypotheses; give one"
             )
-        if entry.id in found:
+        if entry.id in texts:
             raise DataError(f"{entry.where}: item {entry.id!r} has a second hypothesis; give one")
-        found[entry.id] = entry.texts[0]
-    if not found:
+        texts[entry.id] = entry.texts[0]
+    if not texts:
         raise DataError(f"{path}: there is no hypothesis in this file")
-    return found
+    return texts
 
 
 def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
@@ -44,14 +44,14 @@ def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
 
     In plain text, line n of every file is a reference of item n; an empty line is none.
     """
-    found: dict[str, list[str]] = {}
+    references: dict[str, list[str]] = {}
     lines: dict[Path, int] = {}
     for path in paths:
         entries = list(_entries(path))
         blank_is_none = _is_text(path)
         for entry in entries:
             texts = [text for text in entry.texts if text.strip() or not blank_is_none]
-            found.setdefault(entry.id, []).extend(texts)
+            references.setdefault(entry.id, []).extend(texts)
         if _is_text(path):
             lines[path] = len(entries)
     if len(set(lines.values())) > 1:
@@ -60,7 +60,7 @@ def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
             f"{short}: ends after line {lines[short]}, but {long} has {lines[long]} lines; "
             "every reference file needs a line for every item"
         )
-    return found
+    return references
 
 
 def _is_text(path: Path) -> bool:

@@ -3,7 +3,7 @@
 The rules of a lexer become one automaton whose states are built when a text first needs them
 (Glushkov's construction; a set of positions is one integer). This is the contract of lex and
 JFlex, which `re` cannot give: of all rules the one that matches the most text wins, the earlier
-one if two match the same, and a rule `r` may ask to be followed by `s` (its trailing context),
+one if two match the same, and a rule `r` may require to be followed by `s` (its trailing context),
 which counts for the length of the match but is not taken.
 
 The language of the patterns: characters (letters match both cases), `[classes]` and `[^classes]`
@@ -132,16 +132,16 @@ class _Parser:
         negated = self.peek() == "^"
         if negated:
             self.take()
-        found: list[str | tuple[int, int]] = []
+        members: list[str | tuple[int, int]] = []
         while self.peek() != "]":
             first = self.char()
             if self.peek() == "-" and self.text[self.at + 1] != "]":
                 self.take()
-                found.append((ord(first), ord(self.char())))
+                members.append((ord(first), ord(self.char())))
             else:
-                found.append(first)
+                members.append(first)
         self.take()
-        return _complement(ranges(*found)) if negated else ranges(*found)
+        return _complement(ranges(*members)) if negated else ranges(*members)
 
 
 def parse(pattern: str, names: Mapping[str, str | Ranges]) -> Node:
@@ -154,7 +154,7 @@ def parse(pattern: str, names: Mapping[str, str | Ranges]) -> Node:
 
 
 class State(dict):
-    """A state: the next state by character, filled in as texts ask for it."""
+    """A state: the next state by character, filled in as texts need it."""
 
     __slots__ = ("accepts", "automaton", "reach")
 
@@ -236,15 +236,15 @@ class Automaton:
 
     def mask(self, char: str) -> int:
         """The positions that read this character."""
-        found = self._masks.get(char)
-        if found is None:
-            code, found = ord(char), 0
+        mask = self._masks.get(char)
+        if mask is None:
+            code, mask = ord(char), 0
             for lows, highs, bits in self._lookup:
                 at = bisect_right(lows, code) - 1
                 if at >= 0 and code <= highs[at]:
-                    found |= bits
-            self._masks[char] = found
-        return found
+                    mask |= bits
+            self._masks[char] = mask
+        return mask
 
     def state(self, positions: int) -> State | None:
         """The state of a set of positions; None when there is nowhere to go."""
@@ -319,9 +319,9 @@ class Lexer:
 
 
 def _bits(number: int) -> list[int]:
-    found = []
+    places = []
     while number:
         low = number & -number
-        found.append(low.bit_length() - 1)
+        places.append(low.bit_length() - 1)
         number ^= low
-    return found
+    return places

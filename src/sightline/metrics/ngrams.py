@@ -22,7 +22,7 @@ class Order:
     sentence: Ints  # (E,)
     gram: Ints  # (E,)
     count: Ints  # (E,)
-    first: Ints  # (G,) where in the words of the corpus each gram first stands
+    first: Ints  # (G,) where in the words of the corpus each gram first occurs
 
     @property
     def size(self) -> int:

@@ -55,8 +55,8 @@ def tokenize(text: str, following: str = "\n") -> str:
         return " ".join(_lex_line(line, following))
     tokens: list[str] = []
     for piece in line.split(" "):
-        found = _PIECES.get(piece)
-        tokens += _piece(piece) if found is None else found
+        known = _PIECES.get(piece)
+        tokens += _piece(piece) if known is None else known
     return " ".join(tokens)
 
 
@@ -130,7 +130,7 @@ def _lex(line: str, context: str) -> list[str]:
 
 
 class _Alike(dict):
-    """A character to the first one seen that no rule tells apart from it, to keep states small."""
+    """A character to the first one seen that every rule treats the same, to keep states small."""
 
     def __init__(self, lexer: Lexer) -> None:
         self._mask = lexer.automaton.mask

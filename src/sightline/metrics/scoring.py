@@ -218,7 +218,7 @@ class _Run:
 
 
 def _metric_name(name: str) -> str:
-    """The metric a name stands for: its own, or the one of a single score such as bleu_4."""
+    """The metric of a name, which may also be the key of a single score such as bleu_4."""
     if name in _METRICS:
         return name
     if name in _KEYS:

@@ -57,20 +57,23 @@ class Attention(nn.Module):
         context: ContextSet,
         previous: Tensor,  # (N, M): the last step's weights, or their sum; zeros at the start
         chosen: Tensor | None = None,  # (N,): hard attention looks here instead of sampling
-        expected: Tensor | None = None,  # (N,) bool: hard attention uses α in these rows
+        expected: Tensor | None = None,  # (N,) bool: hard attention uses α here, else samples
     ) -> Focus:
         weights = self.normalise(self.scores(query, context, previous), context, previous)
-        sampled = self.samples(chosen, expected)
-        used = self.look(weights, chosen, expected) if sampled else weights
+        used = self.look(weights, chosen, expected)
         return Focus(weights, used, summarise(used, context))
 
     def samples(self, chosen: Tensor | None, expected: Tensor | None) -> bool:
-        """Whether a context is one position's vector: hard attention, in training or when told."""
-        told = chosen is not None or expected is not None
-        return self.config.hard and (self.training or told)
+        """Whether contexts are made of one position: hard attention, given paths or rows."""
+        return self.config.hard and not (chosen is None and expected is None)
 
     def look(self, weights: Tensor, chosen: Tensor | None, expected: Tensor | None) -> Tensor:
-        """A one-hot row for each row of α, but α itself where `expected`."""
+        """What contexts are made with: α, or of hard attention a one-hot row (not in `expected`).
+
+        Hard attention that is given neither uses α, the expectation, in every row.
+        """
+        if not self.samples(chosen, expected):
+            return weights
         used = _one_hot(weights, chosen)
         return used if expected is None else torch.where(expected[:, None], weights, used)
 
@@ -81,15 +84,16 @@ class Attention(nn.Module):
         changed = c.top_k or c.window or c.smoothing or c.cumulative
         return c.kind == "content" and not changed
 
-    def scores(self, query: Tensor, context: ContextSet, previous: Tensor) -> Tensor:
+    def scores(self, query: Tensor, context: ContextSet, previous: Tensor | None = None) -> Tensor:
         """e = v · tanh(W_a c + W_h z (+ U (F * α₋))), (N, M)."""
         assert context.keys is not None, "call prepare() first"
-        asked = F.linear(query, self.query.weight, self.key.bias)  # (N, A)
+        queries = F.linear(query, self.query.weight, self.key.bias)  # (N, A)
         if self.config.kind == "content" and fused.usable(context.keys):
-            return fused.additive_scores(context.keys, asked, self.score.weight[0])
+            return fused.additive_scores(context.keys, queries, self.score.weight[0])
         groups, positions, size = context.keys.shape
-        hidden = context.keys[:, None] + asked.view(groups, -1, 1, size)  # (B, K, M, A)
+        hidden = context.keys[:, None] + queries.view(groups, -1, 1, size)  # (B, K, M, A)
         if self.config.kind == "location":
+            assert previous is not None
             seen = self.filters(previous[:, None])  # (N, filters, M)
             hidden = hidden + self.location(seen.transpose(1, 2)).view(groups, -1, positions, size)
         return self.score(torch.tanh(hidden)).view(-1, positions)

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sightline.config import DecoderConfig
-from sightline.data.vocabulary import PAD
+from sightline.data.vocabulary import PAD, SPECIALS
 from sightline.nn.attention import Attention, Focus, rows_of
 from sightline.nn.dropout import Dropout
-from sightline.nn.heads import output_layer
+from sightline.nn.heads import PointerHead, build_head
 from sightline.nn.kernels import fused
 from sightline.nn.kernels.fused import Steps
 from sightline.nn.kernels.packing import Packing
@@ -34,9 +34,15 @@ class DecoderState:
     constant: Tensor | None = None  # (N, H'): the context's mean, fed at every step
     # (N,) bool: hard attention uses α in these rows and samples in the others; None: α in all
     expected: Tensor | None = None
+    pointers: ContextSet | None = None  # of a pointer head: position i is token i
 
     def __len__(self) -> int:
         return int(self.recurrent[0].shape[1])
+
+    @property
+    def tensors(self) -> RecurrentState:
+        """What has to be saved of a state that is carried over."""
+        return self.recurrent
 
     def detach(self) -> DecoderState:
         """The same state without its history: truncated backpropagation cuts here."""
@@ -47,7 +53,7 @@ class DecoderState:
 class Decoded:
     """A teacher-forced pass over T tokens."""
 
-    readouts: Tensor  # (N, T, R): what the output layer turns into logits
+    readouts: Tensor  # (N, T, R): what the head turns into logits
     weights: Tensor | None  # (N, T, M): α
     used: Tensor | None  # (N, T, M): α, or the one-hot samples of hard attention
     state: DecoderState
@@ -59,10 +65,13 @@ class Decoder(nn.Module):
     def __init__(self, config: DecoderConfig, vocab_size: int, context_size: int = 0) -> None:
         super().__init__()
         self.config = config
-        self.vocab_size = vocab_size
+        # 0: with a pointer head there are as many tokens as positions, and the special ones
+        self.vocab_size = 0 if config.head == "pointer" else vocab_size
+        self.context_size = context_size
         entries = config.context if context_size else ()
-        self.embed = nn.Embedding(vocab_size, config.embedding, padding_idx=PAD)
-        nn.init.normal_(self.embed.weight, std=config.embedding**-0.5)
+        if config.head != "pointer":
+            self.embed = nn.Embedding(vocab_size, config.embedding, padding_idx=PAD)
+            nn.init.normal_(self.embed.weight, std=config.embedding**-0.5)
         self.attention: Attention | None = None
         inputs = config.embedding
         if "first" in entries:
@@ -101,47 +110,47 @@ class Decoder(nn.Module):
             self.from_hidden = nn.Linear(config.hidden, readout)  # L_h
             if self.attention is not None:
                 self.from_context = nn.Linear(context_size, readout, bias=False)  # L_z
-        self.output = output_layer(config, readout, self.embed)  # L_o
+        self.readout_size = readout
+        embed = None if config.head == "pointer" else self.embed
+        self.output = build_head(config, readout, context_size, embed)  # L_o
 
     # ------------------------------------------------------------------------------- state
 
-    def start(
-        self, context: ContextSet | None, rows: int = 1, per_example: int = 1
-    ) -> DecoderState:
-        """The state before the first token: `per_example` rows for each context set, or `rows`."""
-        if context is None:
-            return DecoderState(self.recurrent.start(rows))
+    def start(self, context: ContextSet, per_example: int = 1) -> DecoderState:
+        """The state before the first token: `per_example` rows for each context set."""
         rows = len(context) * per_example
-        mean = rows_of(mean_value(context), rows)  # (N, D)
         recurrent = self.recurrent.start(rows)
+        if not self.context_size:  # a language model
+            return DecoderState(recurrent)
+        mean = rows_of(mean_value(context), rows)  # (N, D)
         if "state" in self.entries:
             shape = (rows, self.config.layers, self.config.hidden)
             recurrent = tuple(f(mean).view(shape).transpose(0, 1) for f in self.enter_state)
         constant = self.enter_every(mean) if "every" in self.entries else None
-        attended = None
+        head, attended = self.output, None
+        pointers = head.prepare(context) if isinstance(head, PointerHead) else None
         if self.attention is not None:
             context = self.attention.prepare(context)
             attended = context.values.new_zeros(rows, context.values.shape[1])
-        state = DecoderState(recurrent, context, attended, constant)
+        state = DecoderState(recurrent, context, attended, constant, pointers=pointers)
         if "first" in self.entries:
-            picture = self._with_constant(self.enter_first(mean), state)
-            _, recurrent = self.recurrent.step(self.recurrent.project(picture), state.recurrent)
+            projected = self.recurrent.project(self._with_constant(self.enter_first(mean), state))
+            _, recurrent = self.recurrent.step(projected, state.recurrent, train=self.training)
             state = replace(state, recurrent=recurrent)
         return state
 
     def select(self, state: DecoderState, rows: Tensor) -> DecoderState:
         """The state of the given rows. Contexts are shared, not copied, while rows stay grouped."""
-        context = state.context
-        if context is not None:
-            owners = rows // (len(state) // len(context))  # (N',): the example of each row
-            context = _select_context(context, owners)
-        return DecoderState(
-            tuple(part[:, rows] for part in state.recurrent),
-            context,
-            None if state.attended is None else state.attended[rows],
-            None if state.constant is None else state.constant[rows],
-            None if state.expected is None else state.expected[rows],
+        context, pointers = (
+            None if shared is None else _select_context(shared, rows // (len(state) // len(shared)))
+            for shared in (state.context, state.pointers)
         )
+        attended, constant, expected = (
+            None if part is None else part[rows]
+            for part in (state.attended, state.constant, state.expected)
+        )
+        recurrent = tuple(part[:, rows] for part in state.recurrent)
+        return DecoderState(recurrent, context, attended, constant, expected, pointers)
 
     # ------------------------------------------------------------------------------- steps
 
@@ -152,19 +161,21 @@ class Decoder(nn.Module):
         chosen: Tensor | None = None,  # (N, T): positions for hard attention instead of samples
     ) -> Decoded:
         """Teacher forcing: read the given tokens, predict the one after each."""
-        embedded = self.drop(self.embed(tokens))  # (N, T, E)
+        embedded = self.drop(self._embed(tokens, state))  # (N, T, E)
         inputs = self._with_constant(embedded, state)
         if self.attention is None:  # nothing is fed back: the fused path
             hidden, recurrent = self.recurrent.sequence(inputs, state.recurrent)
-            readouts = self._readout(embedded, hidden, None)
+            readouts = self._readout(embedded, self.drop(hidden), None)
             return Decoded(readouts, None, None, replace(state, recurrent=recurrent))
         one_lstm = self.config.cell == "lstm" and self.config.layers == 1
-        fuses = one_lstm and self.attention.is_plain and fused.usable(inputs)
+        steered = state.context is not None and state.context.bias is not None
+        plain = self.attention.is_plain and not steered
+        fuses = one_lstm and plain and fused.usable(inputs)
         if fuses:
             steps, state = self._fused_loop(tokens, inputs, state, chosen)
         else:
             steps, state = self._loop(inputs, state, chosen)
-        readouts = self._readout(embedded, steps.hidden, steps.context)
+        readouts = self._readout(embedded, self.drop(steps.hidden), steps.context)
         return Decoded(readouts, steps.weights, steps.used, state)
 
     def _loop(
@@ -177,7 +188,9 @@ class Decoder(nn.Module):
         # parts of tensors are taken once, for their gradients to be put together once
         for t, now in enumerate(projected.unbind(1)):
             look = None if chosen is None else chosen[:, t]
-            hidden, context, focus, state = self._step(now, from_context, state, look)
+            hidden, context, focus, state = self._step(
+                now, from_context, state, look, train=self.training
+            )
             parts.append((hidden, context, focus.weights, focus.used))
         return Steps(*(torch.stack(part, 1) for part in zip(*parts, strict=True))), state
 
@@ -203,8 +216,7 @@ class Decoder(nn.Module):
         in_mean = None if expected is None else packing.pack(expected[:, None].expand_as(tokens))
 
         def look(weights: Tensor, now: slice) -> Tensor:
-            told = (None if given is None else given[now] for given in (looks, in_mean))
-            return attention.look(weights, *told)
+            return attention.look(weights, *(x if x is None else x[now] for x in (looks, in_mean)))
 
         sampled = attention.samples(chosen, expected)
         steps, (hidden, cell, weights) = fused.attend_and_advance(
@@ -223,15 +235,21 @@ class Decoder(nn.Module):
     def step(
         self, tokens: Tensor, state: DecoderState
     ) -> tuple[Tensor, Tensor | None, DecoderState]:
-        """One step of generation: tokens (N,) → logits (N, V), weights (N, M), next state."""
+        """One step of generation: tokens (N,) → logits (N, V), weights (N, M), next state.
+
+        Without dropout, in training too. The weights of a pointer are its output.
+        """
         readout, weights, state = self.advance(tokens, state)
-        return self.output(readout), weights, state
+        logits = self.output(readout, state.pointers)
+        if state.pointers is not None:
+            weights = logits.softmax(-1)[:, len(SPECIALS) :]
+        return logits, weights, state
 
     def advance(
         self, tokens: Tensor, state: DecoderState
     ) -> tuple[Tensor, Tensor | None, DecoderState]:
-        """The same as far as what the output layer takes, (N, R)."""
-        embedded = self.embed(tokens)
+        """The same as far as the readout that the head takes, (N, R)."""
+        embedded = self._embed(tokens, state)
         projected = self.recurrent.project(self._with_constant(embedded, state))
         if self.attention is None:
             hidden, recurrent = self.recurrent.step(projected, state.recurrent)
@@ -246,6 +264,8 @@ class Decoder(nn.Module):
         from_context: Tensor,  # (gates · H, D)
         state: DecoderState,
         chosen: Tensor | None = None,
+        *,
+        train: bool = False,  # whether there is dropout between layers
     ) -> tuple[Tensor, Tensor, Focus, DecoderState]:
         """Attend from h_{t-1}, then advance the cell: h_t (N, H), ẑ_t (N, D)."""
         assert self.attention is not None
@@ -257,7 +277,7 @@ class Decoder(nn.Module):
         if self.config.gate:
             context = torch.sigmoid(self.gate(before)) * context  # β_t ẑ_t
         projected = projected + F.linear(context, from_context)
-        hidden, recurrent = self.recurrent.step(projected, state.recurrent)
+        hidden, recurrent = self.recurrent.step(projected, state.recurrent, train=train)
         attended = self.attention.remember(state.attended, focus)
         return hidden, context, focus, replace(state, recurrent=recurrent, attended=attended)
 
@@ -265,8 +285,15 @@ class Decoder(nn.Module):
         assert state.context is not None
         return self.recurrent.trailing_weight(state.context.values.shape[2])
 
+    def _embed(self, tokens: Tensor, state: DecoderState) -> Tensor:
+        if isinstance(self.output, PointerHead):
+            assert state.pointers is not None
+            return self.output.read(tokens, state.pointers)
+        embedded: Tensor = self.embed(tokens)
+        return embedded
+
     def _with_constant(self, embedded: Tensor, state: DecoderState) -> Tensor:
-        """The cell's input: the embedding, beside it the context's mean where it enters."""
+        """The cell's input: the embedding, and the context's mean where it enters."""
         if state.constant is None:
             return embedded
         constant = state.constant
@@ -276,14 +303,14 @@ class Decoder(nn.Module):
 
     def _readout(self, embedded: Tensor, hidden: Tensor, context: Tensor | None) -> Tensor:
         """E y_{t-1} + L_h h_t + L_z ẑ_t (Xu et al. eq. 7), or h_t alone."""
-        hidden = self.drop(hidden)
         if self.config.output == "plain":
             return hidden
         readout = embedded + self.from_hidden(hidden)
         return readout if context is None else readout + self.from_context(context)
 
-    def log_probs(self, readouts: Tensor) -> Tensor:
-        return F.log_softmax(self.output(readouts), dim=-1)
+    def log_probs(self, decoded: Decoded) -> Tensor:
+        """Of every token after each of the T that were read, (N, T, V)."""
+        return F.log_softmax(self.output(decoded.readouts, decoded.state.pointers), dim=-1)
 
 
 def mean_value(context: ContextSet) -> Tensor:

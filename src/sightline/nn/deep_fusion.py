@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from sightline.config import DecoderConfig
 from sightline.data.vocabulary import PAD
+from sightline.errors import ConfigError
 from sightline.nn.decoder import Decoded, Decoder, DecoderState
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.recurrent import Recurrent, RecurrentState
@@ -36,8 +37,8 @@ class FusedState(DecoderState):
     prior: RecurrentState = ()  # each (layers, N, H)
 
 
-class Prior(nn.Module):
-    """The part of a language model that reads: its embedding and cells, without its output."""
+class LanguageModelCells(nn.Module):
+    """The part of a language model that reads: its embedding and cells, without its head."""
 
     def __init__(self, config: DecoderConfig, vocab_size: int) -> None:
         super().__init__()
@@ -46,20 +47,22 @@ class Prior(nn.Module):
 
 
 class FusedDecoder(Decoder):
-    """A decoder that also hears what a language model makes of the words before."""
+    """A decoder whose readout also gets the state of a language model."""
 
     def __init__(
         self, config: DecoderConfig, vocab_size: int, context_size: int, prior: DecoderConfig
     ) -> None:
         super().__init__(config, vocab_size, context_size)
-        self.prior = Prior(prior, vocab_size)
+        if config.head != "vocabulary":
+            raise ConfigError(f"deep fusion needs model.head=vocabulary, not {config.head}")
+        self.prior = LanguageModelCells(prior, vocab_size)
         self.prior_gate = nn.Linear(prior.hidden, 1)  # v, b
         nn.init.constant_(self.prior_gate.bias, GATE_BIAS)
-        self.from_prior = nn.Linear(prior.hidden, self.output.weight.shape[1], bias=False)  # L_s
+        self.from_prior = nn.Linear(prior.hidden, self.readout_size, bias=False)  # L_s
         nn.init.zeros_(self.from_prior.weight)  # it begins as the translator that it was
 
-    def start(self, context: ContextSet | None, rows: int = 1, per_example: int = 1) -> FusedState:
-        state = super().start(context, rows, per_example)
+    def start(self, context: ContextSet, per_example: int = 1) -> FusedState:
+        state = super().start(context, per_example)
         return _with_prior(state, self.prior.recurrent.start(len(state)))
 
     def select(self, state: DecoderState, rows: Tensor) -> FusedState:
@@ -70,11 +73,11 @@ class FusedDecoder(Decoder):
     def forward(self, tokens: Tensor, state: DecoderState, chosen: Tensor | None = None) -> Decoded:
         assert isinstance(state, FusedState)
         decoded = super().forward(tokens, state, chosen)
-        heard, after = self.prior.recurrent.sequence(self.prior.embed(tokens), state.prior)
+        hidden, after = self.prior.recurrent.sequence(self.prior.embed(tokens), state.prior)
         assert isinstance(decoded.state, FusedState)
         return replace(
             decoded,
-            readouts=decoded.readouts + self._told(heard),
+            readouts=decoded.readouts + self.from_prior(self.drop(self._gated(hidden))),
             state=replace(decoded.state, prior=after),
         )
 
@@ -84,14 +87,14 @@ class FusedDecoder(Decoder):
         assert isinstance(state, FusedState)
         readout, weights, following = super().advance(tokens, state)
         cells = self.prior.recurrent
-        heard, after = cells.step(cells.project(self.prior.embed(tokens)), state.prior)
+        hidden, after = cells.step(cells.project(self.prior.embed(tokens)), state.prior)
         assert isinstance(following, FusedState)
-        return readout + self._told(heard), weights, replace(following, prior=after)
+        readout = readout + self.from_prior(self._gated(hidden))
+        return readout, weights, replace(following, prior=after)
 
-    def _told(self, heard: Tensor) -> Tensor:
-        """L_s (g_t s_t): (…, H) → (…, R)."""
-        told: Tensor = self.from_prior(self.drop(torch.sigmoid(self.prior_gate(heard)) * heard))
-        return told
+    def _gated(self, hidden: Tensor) -> Tensor:
+        """g_t s_t, (…, H)."""
+        return torch.sigmoid(self.prior_gate(hidden)) * hidden
 
 
 def _with_prior(state: DecoderState, prior: RecurrentState) -> FusedState:

@@ -1,45 +1,184 @@
-"""The output layer: readouts to logits, with a matrix of its own or with the embedding's."""
+"""Heads: what a readout becomes. A token of a vocabulary, a class, or a pointer to a position.
+
+A head turns readouts (…, R) into logits (…, V) and gives the log-likelihood of targets. It is the
+decoder's `output`, and its weights are stored under that name.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sightline.config import DecoderConfig
-from sightline.data.vocabulary import BEGIN, PAD
+from sightline.config import AttentionConfig, DecoderConfig
+from sightline.data.vocabulary import END, SPECIALS
 from sightline.errors import ConfigError
+from sightline.nn.attention import Attention, rows_of
+from sightline.nn.kernels.likelihood import chosen_and_normaliser
+from sightline.nn.sampled_softmax import sampled_log_probs
+from sightline.types import ContextSet
+
+# log p of each target (R,), and the mean log p over all tokens (R,) where it was asked for
+Likelihoods = tuple[Tensor, Tensor | None]
 
 
-class TiedOutput(nn.Module):
-    """An output layer whose matrix is the embedding's: only the bias is its own."""
+class VocabularyHead(nn.Linear):
+    """L_o of Xu et al. eq. 7: a logit for each token; the first ones are never written."""
 
-    def __init__(self, embed: nn.Embedding) -> None:
-        super().__init__()
-        self.bias = nn.Parameter(torch.zeros(embed.num_embeddings))
-        self._embed = (embed,)  # in a tuple it is no part of this: the matrix is saved once, there
-        self.out_features = embed.num_embeddings
+    def __init__(
+        self,
+        readout: int,
+        vocab_size: int,
+        *,
+        first: int = END,  # <pad> and <begin> are never written; of a class, no special token
+        negatives: int = 0,  # of the sampled softmax in training; 0 for the full one
+    ) -> None:
+        super().__init__(readout, vocab_size)
+        self._limit(first, negatives)
 
-    @property
-    def weight(self) -> Tensor:
-        return self._embed[0].weight
+    def _limit(self, first: int, negatives: int) -> None:
+        self.first = first
+        self.negatives = negatives
+        # e^-10000 is 0 in any precision, so no gradient ever moves these
+        self.bias.data[:first] = -1e4
 
-    def forward(self, readouts: Tensor) -> Tensor:
+    def forward(self, readouts: Tensor, pointers: ContextSet | None = None) -> Tensor:
         return F.linear(readouts, self.weight, self.bias)
 
+    def likelihood(
+        self,
+        readouts: Tensor,  # (N, T, R)
+        targets: Tensor,  # (N, T)
+        real: Tensor,  # (N, T) bool: the targets that count, R of them
+        pointers: ContextSet | None = None,
+        *,
+        smoothing: bool = False,
+        without: Sequence[int] = (),  # tokens left out of the softmax
+    ) -> Likelihoods:
+        given, wanted = readouts[real], targets[real]
+        if self.negatives and self.training and not without:
+            chosen = sampled_log_probs(self.weight, self.bias, given, wanted, self.negatives)
+            return chosen, None
+        bias: Tensor = self.bias
+        if without:
+            left_out = torch.tensor(list(without), device=bias.device)
+            bias = bias.index_fill(0, left_out, -torch.inf)
+        score, normaliser = chosen_and_normaliser(given, self.weight, bias, wanted)
+        if not smoothing:
+            return score - normaliser, None
+        # the mean score is one product
+        mean = given @ self.weight[self.first :].mean(0) + self.bias[self.first :].mean()
+        return score - normaliser, mean - normaliser
 
-Output = nn.Linear | TiedOutput
+
+class TiedHead(VocabularyHead):
+    """The same with the embedding's matrix: only the bias is its own."""
+
+    def __init__(self, embed: nn.Embedding, *, first: int = END, negatives: int = 0) -> None:
+        nn.Module.__init__(self)
+        self.bias = nn.Parameter(torch.zeros(embed.num_embeddings))
+        self._embed = (embed,)  # in a tuple it is no submodule: the matrix is saved once, there
+        self.in_features, self.out_features = embed.embedding_dim, embed.num_embeddings
+        self._limit(first, negatives)
+
+    @property
+    def weight(self) -> Tensor:  # type: ignore[override]
+        return self._embed[0].weight
 
 
-def output_layer(config: DecoderConfig, readout: int, embed: nn.Embedding) -> Output:
-    """L_o of Xu et al. eq. 7, from readouts of this size."""
-    if config.tied and readout != config.embedding:
+class PointerHead(nn.Module):
+    """The pointer network of Vinyals et al. 2015: attention weights are the output distribution.
+
+    u_i = v · tanh(W_1 c_i + W_2 r_t), p(y_t = i) = softmax(u)_i, where r_t is the readout after
+    the cell's step. Token i < 4 is a special one, with a learnt vector for its context vector;
+    token 4 + i is position i of the context set. <end> can be pointed at, so outputs end by
+    themselves; of the other special tokens <begin> is read. A token is read as W_e c_i.
+    """
+
+    def __init__(self, config: DecoderConfig, readout: int, context_size: int) -> None:
+        super().__init__()
+        if not context_size:
+            raise ConfigError("model.head=pointer needs an encoder: there is nothing to point at")
+        for name in ("tied", "sampled_softmax"):
+            if getattr(config, name):
+                raise ConfigError(f"model.{name} is for a vocabulary; model.head=pointer has none")
+        if config.attention.hard:
+            raise ConfigError(
+                "model.attention.hard: a model with model.head=pointer cannot have it"
+            )
+        options = AttentionConfig(
+            size=config.attention.size, temperature=config.attention.temperature
+        )
+        self.attention = Attention(options, readout, context_size)
+        self.specials = nn.Parameter(torch.randn(len(SPECIALS), context_size) * 0.1)
+        self.embed = nn.Linear(context_size, config.embedding)
+
+    def prepare(self, context: ContextSet) -> ContextSet:
+        """The context set whose position i is token i, with its keys, (B, 4 + M, …)."""
+        count, specials = len(context), len(SPECIALS)
+        values = torch.cat([self.specials.expand(count, -1, -1), context.values], 1)
+        mask = F.pad(context.mask, (specials, 0))
+        mask[:, END] = True
+        bias = None if context.bias is None else F.pad(context.bias, (specials, 0))
+        return self.attention.prepare(ContextSet(values, mask, bias=bias))
+
+    def read(self, tokens: Tensor, pointers: ContextSet) -> Tensor:
+        """The embeddings of tokens (N,) or (N, T): (…, E)."""
+        owners = torch.arange(len(pointers), device=tokens.device)
+        owners = rows_of(owners, len(tokens)).view(-1, *[1] * (tokens.dim() - 1))
+        embedded: Tensor = self.embed(pointers.values[owners, tokens])
+        return embedded
+
+    def forward(self, readouts: Tensor, pointers: ContextSet | None = None) -> Tensor:
+        """Scores (…, 4 + M), −inf for what cannot be pointed at."""
+        assert pointers is not None
+        rows = readouts.reshape(-1, readouts.shape[-1])
+        scores = self.attention.scores(rows, pointers)
+        if pointers.bias is not None:
+            scores = scores + rows_of(pointers.bias, len(rows))
+        scores = scores / self.attention.config.temperature
+        allowed = rows_of(pointers.mask, len(rows))
+        return scores.masked_fill(~allowed, -torch.inf).view(*readouts.shape[:-1], -1)
+
+    def likelihood(
+        self,
+        readouts: Tensor,
+        targets: Tensor,
+        real: Tensor,
+        pointers: ContextSet | None = None,
+        *,
+        smoothing: bool = False,
+        without: Sequence[int] = (),
+    ) -> Likelihoods:
+        scores = self(readouts, pointers)  # (N, T, 4 + M)
+        if without:
+            scores[..., list(without)] = -torch.inf
+        log_probs = scores.log_softmax(-1)[real]
+        return log_probs.gather(1, targets[real][:, None])[:, 0], None
+
+
+Head = VocabularyHead | PointerHead
+
+
+def build_head(
+    config: DecoderConfig, readout: int, context_size: int, embed: nn.Embedding | None
+) -> Head:
+    """The head for readouts of this size; only a pointer has no embedding of tokens."""
+    if embed is None:
+        return PointerHead(config, readout, context_size)
+    options: dict[str, Any] = {
+        "first": END if config.head == "vocabulary" else len(SPECIALS),
+        "negatives": config.sampled_softmax,
+    }
+    if not config.tied:
+        return VocabularyHead(readout, embed.num_embeddings, **options)
+    if readout != config.embedding:
         raise ConfigError(
             f"model.tied: with model.output={config.output} the output layer takes {readout} "
             f"numbers and an embedding has {config.embedding}; make model.hidden and "
             "model.embedding equal, or set model.output=deep"
         )
-    output = TiedOutput(embed) if config.tied else nn.Linear(readout, embed.num_embeddings)
-    # never written; e^-10000 is 0 in any precision, so no gradient ever moves these
-    output.bias.data[[PAD, BEGIN]] = -1e4
-    return output
+    return TiedHead(embed, **options)

@@ -10,10 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from sightline.config import HardConfig, LossConfig
-from sightline.data.vocabulary import END, PAD
+from sightline.data.vocabulary import PAD
 from sightline.nn.decoder import Decoded, Decoder
-from sightline.nn.kernels.likelihood import chosen_and_normaliser
-from sightline.nn.sampled_softmax import sampled_log_probs
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ def sequence_loss(
 ) -> tuple[Tensor, Loss]:
     """The loss of a teacher-forced pass; targets (N, T). Also gives log p(y | …) per row, (N,)."""
     mask = targets != PAD  # (N, T)
-    log_probs, smooth = token_log_probs(decoder, decoded.readouts, targets, config)
+    log_probs, smooth = token_log_probs(decoder, decoded, targets, config)
     log_likelihood = (log_probs * mask).sum(1)  # (N,)
     tokens = int(mask.sum())
     per_row = -log_likelihood
@@ -51,25 +49,21 @@ def scale(config: LossConfig, tokens: int, rows: int) -> int:
 
 
 def token_log_probs(
-    decoder: Decoder, readouts: Tensor, targets: Tensor, config: LossConfig
+    decoder: Decoder, decoded: Decoded, targets: Tensor, config: LossConfig
 ) -> tuple[Tensor, Tensor | None]:
     """log p(y_t) (N, T), and the mean log p over all tokens (for label smoothing); 0 at padding."""
     real = targets != PAD  # (N, T)
-    given, wanted = readouts[real], targets[real]  # (R, D), (R,)
-    everything = None
-    if decoder.config.sampled_softmax and decoder.training:
-        chosen = sampled_log_probs(decoder.output, given, wanted, decoder.config.sampled_softmax)
-    else:
-        weight, bias = decoder.output.weight, decoder.output.bias
-        score, normaliser = chosen_and_normaliser(given, weight, bias, wanted)
-        chosen = score - normaliser
-        if config.label_smoothing:
-            # the mean score is one product; <pad> and <begin> are never written
-            everything = given @ weight[END:].mean(0) + bias[END:].mean() - normaliser
-    zeros = readouts.new_zeros(targets.shape)
+    chosen, mean = decoder.output.likelihood(
+        decoded.readouts,
+        targets,
+        real,
+        decoded.state.pointers,
+        smoothing=config.label_smoothing > 0,
+    )
+    zeros = decoded.readouts.new_zeros(targets.shape)
     return (
         zeros.masked_scatter(real, chosen),
-        None if everything is None else zeros.masked_scatter(real, everything),
+        None if mean is None else zeros.masked_scatter(real, mean),
     )
 
 
@@ -79,7 +73,7 @@ def doubly_stochastic(weights: Tensor, mask: Tensor) -> Tensor:
     return (1 - looked).square().sum(1)
 
 
-class HardObjective(nn.Module):
+class Reinforce(nn.Module):
     """The variational bound L_s by sampling, with its moving-average baseline b.
 
     gradient = ∂log p(y|s̃) + λ_r (log p(y|s̃) − b) ∂log p(s̃) + λ_e ∂H[s̃], averaged over N samples.

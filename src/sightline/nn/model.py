@@ -1,19 +1,19 @@
-"""The encoder-decoder: reads inputs into a context set and scores or writes descriptions."""
+"""The encoder-decoder: reads inputs into a context set, and trains for an objective."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from sightline.config import LossConfig
-from sightline.data.vocabulary import PAD, UNKNOWN
-from sightline.errors import ConfigError, DataError
+from sightline.data.vocabulary import PAD
+from sightline.errors import DataError
 from sightline.nn.decoder import Decoder, DecoderState
-from sightline.nn.losses import HardObjective, Loss, scale, sequence_loss
-from sightline.types import ContextSet
+from sightline.nn.losses import Loss, Reinforce
+from sightline.nn.objectives import Objective
+from sightline.types import ContextSet, Inputs
 
 
 @dataclass(frozen=True)
@@ -21,101 +21,66 @@ class Batch:
     """A minibatch of target sequences, with what they describe."""
 
     targets: Tensor  # (N, T + 1): <begin> y_1 … y_T, padded with <pad>
-    inputs: Any = None  # what the encoder takes, for B examples; N = B · K
+    inputs: Inputs  # of B examples; N = B · K
     name: str = ""  # says which examples these are, for error messages
-    items: tuple[str, ...] = ()  # the examples' ids, where the task needs them
+    items: tuple[str, ...] = ()  # the examples' ids, where the objective needs them
+    progress: float = 0.0  # the share of training that is done
 
-    def to(self, device: torch.device) -> Batch:
-        inputs = None if self.inputs is None else self.inputs.to(device)
-        return Batch(self.targets.to(device), inputs, self.name, self.items)
+    def to(self, device: torch.device | str) -> Batch:
+        """On a device; arrays become tensors."""
+        inputs = self.inputs.map(lambda array: torch.as_tensor(array).to(device))
+        return replace(self, targets=self.targets.to(device), inputs=inputs)
 
 
 class EncoderDecoder(nn.Module):
-    """An encoder (or none: a language model) and a decoder, with the loss that trains them."""
+    """An encoder (or none: a language model), a decoder, and what they are trained for.
 
-    def __init__(self, encoder: nn.Module | None, decoder: Decoder, loss: LossConfig) -> None:
+    An encoder is a module with a `dimension` D that makes a ContextSet of Inputs.
+    """
+
+    def __init__(self, encoder: nn.Module | None, decoder: Decoder, objective: Objective) -> None:
         super().__init__()
-        if loss.label_smoothing and decoder.config.sampled_softmax:
-            raise ConfigError(
-                "loss.label_smoothing needs the scores of all tokens, and model.sampled_softmax "
-                "computes those of a few; set one of them to 0"
-            )
+        objective.check(decoder)
         self.encoder = encoder
         self.decoder = decoder
-        self.loss_config = loss
-        self.own_words = 0.0  # scheduled sampling: how many words before it draws; the loop sets it
-        self.hard: HardObjective | None = None
+        self.objective = objective
+        self.hard: Reinforce | None = None
         if decoder.attention is not None and decoder.config.attention.hard:
-            self.hard = HardObjective(loss.hard)
+            self.hard = Reinforce(objective.config.hard)
 
-    def encode(self, inputs: Any, name: str = "") -> ContextSet | None:
-        """Read the inputs; one with nothing to look at is an error that says which it is."""
+    @property
+    def optional_weights(self) -> tuple[str, ...]:
+        """What a model that training begins with may lack, or have in excess.
+
+        A picture encoder that begins to learn keeps its published weights, one that no longer
+        learns is outside the model, and only hard attention has a baseline.
+        """
+        return ("encoder.", "hard.")
+
+    def carried(self, tensors: Sequence[Tensor]) -> DecoderState:
+        """The state that `DecoderState.tensors` were saved from (truncated BPTT)."""
+        return DecoderState(tuple(tensors))
+
+    def encode(self, inputs: Inputs, name: str = "") -> ContextSet:
+        """Read the inputs; one with nothing to attend to is an error that says which it is."""
         if self.encoder is None:
-            return None
+            device = next(self.decoder.parameters()).device
+            empty = ContextSet.empty(len(inputs))
+            values, mask = (torch.from_numpy(x).to(device) for x in (empty.values, empty.mask))
+            return ContextSet(values, mask)
         context: ContextSet = self.encoder(inputs)
-        seen = context.mask.any(1)  # (B,)
-        if not bool(seen.all()):
-            number = int((~seen).nonzero()[0]) + 1
+        exists = context.mask.any(1)  # (B,)
+        if not bool(exists.all()):
+            number = int((~exists).nonzero()[0]) + 1
             where = f" of {name}" if name else ""
             raise DataError(f"example {number}{where} is empty: there is nothing to attend to")
         return context
 
-    def start(self, inputs: Any, rows: int = 1) -> DecoderState:
-        """The decoder's first state, one row per example (`rows` of them with no encoder)."""
-        return self.decoder.start(self.encode(inputs), rows)
-
-    def loss(self, batch: Batch, state: DecoderState | None = None) -> tuple[Loss, DecoderState]:
-        """The loss of a batch, from `state` where one is carried over (truncated BPTT)."""
-        before, targets = batch.targets[:, :-1], batch.targets[:, 1:]
-        if state is None:
-            context = self.encode(batch.inputs, batch.name)
-            if self.hard is not None and self.training:
-                assert context is not None
-                return self._hard_loss(self.hard, context, before, targets)
-            examples = len(targets) if context is None else len(context)
-            state = self.decoder.start(context, len(targets), len(targets) // examples)
-        decoded = self.decoder(self._partly_own(before, state), state)
-        _, loss = sequence_loss(self.decoder, decoded, targets, self.loss_config)
-        return loss, decoded.state
-
-    def _partly_own(self, before: Tensor, state: DecoderState) -> Tensor:
-        """The words before, (N, T), in training some of its own (Bengio et al. 2015).
-
-        Each is drawn given all before it, drawn or true; the gradient does not pass through them.
-        """
-        if not (self.training and self.own_words):
-            return before
-        own = (torch.rand(before.shape, device=before.device) < self.own_words) & (before != PAD)
-        mixed = before.clone()
-        self.decoder.eval()
-        with torch.no_grad():
-            for t in range(1, before.shape[1]):
-                logits, _, state = self.decoder.step(mixed[:, t - 1], state)
-                logits[:, : UNKNOWN + 1] = -torch.inf
-                drawn = torch.multinomial(logits.softmax(1), 1)[:, 0]
-                mixed[:, t] = torch.where(own[:, t], drawn, before[:, t])
-        self.decoder.train()
-        return mixed
-
-    def _hard_loss(
-        self, objective: HardObjective, context: ContextSet, before: Tensor, targets: Tensor
-    ) -> tuple[Loss, DecoderState]:
-        """Xu et al. §4.1: N sampled paths per caption, as rows that share one context set."""
-        samples = objective.config.samples
-        expected = objective.expected_rows(len(targets), targets.device)
-        before, targets, expected = (
-            each.repeat_interleave(samples, 0) for each in (before, targets, expected)
-        )
-        state = self.decoder.start(context, per_example=len(targets) // len(context))
-        state = replace(state, expected=expected)
-        decoded = self.decoder(self._partly_own(before, state), state)
-        likelihood, loss = sequence_loss(self.decoder, decoded, targets, self.loss_config)
-        bonus, parts = objective(likelihood, decoded, expected, targets != PAD)
-        total = loss.total + bonus / scale(self.loss_config, loss.tokens, len(targets))
-        return (
-            Loss(total, loss.nats / samples, loss.tokens // samples, loss.parts | parts),
-            decoded.state,
-        )
+    def loss(
+        self, batch: Batch, state: DecoderState | None = None
+    ) -> tuple[Loss, DecoderState | None]:
+        """The loss of a batch, and the state after it, which may be carried to the next."""
+        return self.objective(self, batch, state)
 
 
 def pad(sequences: list[list[int]], device: torch.device | str = "cpu") -> Tensor:

@@ -14,22 +14,25 @@ from torch import Tensor
 
 from sightline.data.vocabulary import PAD
 from sightline.nn.decoder import Decoder, DecoderState
+from sightline.nn.heads import VocabularyHead
 from sightline.nn.kernels.likelihood import chosen_and_normaliser
 
 LEAST = 1e-3  # places with less of the largest weight than this are out of the question
 CELLS = 8_000_000  # scores computed at a time
 
 
-def knows_why(decoder: Decoder) -> bool:
-    """Whether the looked-at vector itself enters the output layer, and nothing scales it."""
+def has_posterior(decoder: Decoder) -> bool:
+    """Whether the attended vector itself enters a vocabulary's logits, and nothing scales it."""
     config = decoder.config
-    return decoder.attention is not None and config.output == "deep" and not config.gate
+    deep = config.output == "deep" and not config.gate and config.head != "pointer"
+    return decoder.attention is not None and deep
 
 
 @torch.inference_mode()
 def posterior(decoder: Decoder, tokens: Tensor, state: DecoderState) -> Tensor:
     """p(i | y_t), (N, T, M), of tokens <begin> y_1 … y_T (N, T + 1), from the first state."""
-    targets = tokens[:, 1:]
+    targets, head = tokens[:, 1:], decoder.output
+    assert isinstance(head, VocabularyHead)
     decoded = decoder(tokens[:, :-1], state)
     assert decoded.weights is not None
     assert state.context is not None
@@ -43,7 +46,7 @@ def posterior(decoder: Decoder, tokens: Tensor, state: DecoderState) -> Tensor:
     for some in torch.arange(len(row), device=row.device).split(rows):
         n, t, i = row[some], step[some], place[some]
         chosen, normaliser = chosen_and_normaliser(
-            without[n, t] + places[n, i], decoder.output.weight, decoder.output.bias, targets[n, t]
+            without[n, t] + places[n, i], head.weight, head.bias, targets[n, t]
         )
         scores[n, t, i] = weights[n, t, i].log() + chosen - normaliser
     return torch.softmax(scores, 2).nan_to_num(0.0)  # padding looked nowhere

@@ -112,8 +112,14 @@ class Recurrent(nn.Module):
         first, rest = weight_ih.split([leading, self.input_size - leading], dim=1)
         return first, rest, weight_hh, bias_ih + bias_hh
 
-    def step(self, projected: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
-        """One step: a projected input (N, gates · hidden) → top layer's h (N, hidden), state."""
+    def step(
+        self, projected: Tensor, state: RecurrentState, *, train: bool = False
+    ) -> tuple[Tensor, RecurrentState]:
+        """One step: a projected input (N, gates · hidden) → top layer's h (N, hidden), state.
+
+        There is dropout between layers only where the caller asks for it with `train`: a token
+        that is generated, in training too, is drawn without.
+        """
         layers: list[RecurrentState] = []
         for layer in range(self.layers):
             _, weight_hh, _, bias_hh = self._weights(layer)
@@ -122,7 +128,7 @@ class Recurrent(nn.Module):
             layers.append(_cell(self.kind, projected, recurrent, before))
             if layer + 1 < self.layers:
                 weight_ih, _, bias_ih, _ = self._weights(layer + 1)
-                below = F.dropout(layers[-1][0], self.dropout, self.training)
+                below = F.dropout(layers[-1][0], self.dropout, train)
                 projected = F.linear(below, weight_ih, bias_ih)
         return layers[-1][0], tuple(torch.stack(parts) for parts in zip(*layers, strict=True))
 

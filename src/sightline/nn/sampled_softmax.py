@@ -7,23 +7,28 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from sightline.data.vocabulary import SPECIALS
-from sightline.nn.heads import Output
 
 
-def sampled_log_probs(output: Output, readouts: Tensor, targets: Tensor, negatives: int) -> Tensor:
-    """log p(target) under a softmax over the batch's targets and `negatives` sampled tokens.
+def sampled_log_probs(
+    weight: Tensor,  # (V, D)
+    bias: Tensor,  # (V,)
+    readouts: Tensor,  # (R, D)
+    targets: Tensor,  # (R,)
+    negatives: int,
+) -> Tensor:
+    """log p(target), (R,), under a softmax over the batch's targets and `negatives` samples.
 
-    readouts (R, D), targets (R,) → (R,). The candidates are the distinct targets of the
+    The candidates are the distinct targets of the
     batch plus distinct tokens drawn by the log-uniform law, which fits a vocabulary sorted by
     frequency. Each sampled logit is lowered by the log of its expected count, so that the
     estimated partition function is that of the full softmax.
     """
     seen, position = torch.unique(targets, return_inverse=True)  # (C,), (R,)
-    sampled, log_expected = draw_log_uniform(output.out_features, negatives, targets.device)
+    sampled, log_expected = draw_log_uniform(len(weight), negatives, targets.device)
     fresh = ~torch.isin(sampled, seen)  # a target is already counted in full
     sampled, log_expected = sampled[fresh], log_expected[fresh]
     candidates = torch.cat([seen, sampled])
-    logits = F.linear(readouts, output.weight[candidates], output.bias[candidates])
+    logits = F.linear(readouts, weight[candidates], bias[candidates])
     logits = logits - torch.cat([torch.zeros_like(seen, dtype=logits.dtype), log_expected])
     return -F.cross_entropy(logits, position, reduction="none")
 

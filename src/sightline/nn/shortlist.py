@@ -1,4 +1,4 @@
-"""A model with a small output layer: only some tokens of its vocabulary, for quick decoding."""
+"""A decoder with a small output layer: only some tokens of its vocabulary, for quick decoding."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ import torch
 from torch import nn
 
 from sightline.data.vocabulary import PAD
+from sightline.nn.decoder import Decoder
 from sightline.nn.deep_fusion import FusedDecoder
-from sightline.nn.model import EncoderDecoder
+from sightline.nn.heads import VocabularyHead
 
 M = TypeVar("M", bound=nn.Module)
 
 
-def shortlisted(model: EncoderDecoder, tokens: list[int]) -> EncoderDecoder:
-    """The same model over these tokens: its token i is tokens[i]. All other weights are shared."""
-    decoder = _shallow(model.decoder)
-    index = torch.tensor(tokens, device=model.decoder.output.weight.device)
+def shortlisted(model: Decoder, tokens: list[int]) -> Decoder:
+    """The same decoder over these tokens: token i is tokens[i]. All other weights are shared."""
+    decoder, head = _shallow(model), model.output
+    assert isinstance(head, VocabularyHead)
+    index = torch.tensor(tokens, device=head.bias.device)
     with torch.no_grad():
-        embedding = model.decoder.embed.weight[index]
-        weight, bias = model.decoder.output.weight[index], model.decoder.output.bias[index]
+        embedding = model.embed.weight[index]
+        weight, bias = head.weight[index], head.bias[index]
     decoder.embed = nn.Embedding.from_pretrained(embedding, padding_idx=PAD)
-    output = nn.utils.skip_init(nn.Linear, weight.shape[1], weight.shape[0])
-    output.weight = nn.Parameter(weight, requires_grad=False)
-    output.bias = nn.Parameter(bias, requires_grad=False)
-    decoder.output = output
+    with torch.device("meta"):  # without weights of its own
+        small_head = VocabularyHead(weight.shape[1], len(tokens), first=head.first)
+    small_head.weight = nn.Parameter(weight, requires_grad=False)
+    small_head.bias = nn.Parameter(bias, requires_grad=False)
+    decoder.output = small_head
     decoder.vocab_size = len(tokens)
     if isinstance(decoder, FusedDecoder):  # its language model reads the same tokens
         decoder.prior = _shallow(decoder.prior)
         read = decoder.prior.embed.weight.detach()[index]
         decoder.prior.embed = nn.Embedding.from_pretrained(read, padding_idx=PAD)
-    small = _shallow(model)
-    small.decoder = decoder
-    return small
+    return decoder
 
 
 def _shallow(module: M) -> M:

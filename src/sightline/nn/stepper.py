@@ -1,92 +1,111 @@
-"""TorchStepper: a PyTorch model behind the Stepper contract of the search."""
+"""TorchEncoder and TorchStepper: a PyTorch model behind the contracts of run time, in NumPy."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from sightline.data.vocabulary import BEGIN, END
-from sightline.nn.decoder import DecoderState
+from sightline.nn.decoder import Decoder, DecoderState
+from sightline.nn.heads import PointerHead
 from sightline.nn.model import EncoderDecoder, pad
-from sightline.nn.posterior import knows_why, posterior
-from sightline.search.steppers import SearchError, State, Steered, StepResult
+from sightline.nn.posterior import has_posterior, posterior
+from sightline.nn.shortlist import shortlisted
+from sightline.search.steppers import SearchError, State, StepResult
+from sightline.types import ContextSet, Inputs
+
+
+class TorchEncoder:
+    """Reads inputs with a model's encoder, in evaluation mode and without gradients."""
+
+    def __init__(self, model: EncoderDecoder) -> None:
+        self.model = model
+
+    @torch.inference_mode()
+    def encode(self, inputs: Inputs) -> ContextSet:
+        self.model.eval()
+        device = next(self.model.parameters()).device
+        context = self.model.encode(inputs.map(lambda array: _tensor(array, device)))
+        return ContextSet(context.values.cpu().numpy(), context.mask.cpu().numpy())
 
 
 class TorchStepper:
-    """Runs a model, in evaluation mode and without gradients, one token at a time."""
+    """Runs a decoder without gradients, one token at a time."""
 
     def __init__(
-        self,
-        model: EncoderDecoder,
-        begin: int = BEGIN,
-        end: int | None = END,
-        banned: Sequence[int] = (),  # tokens never to be written
+        self, model: EncoderDecoder | Decoder, begin: int = BEGIN, end: int | None = END
     ) -> None:
-        self.model = model
-        self.vocab_size = model.decoder.vocab_size
+        self.decoder = model.decoder if isinstance(model, EncoderDecoder) else model
+        # 0 with a pointer head: there are as many tokens as `step` gives probabilities of
+        self.vocab_size = self.decoder.vocab_size
         self.begin = begin
         self.end = end
-        self.banned = list(banned)
-        self.device = next(model.parameters()).device
+        self.left_out: list[int] = []
+        self.device = next(self.decoder.parameters()).device
+
+    def without(self, tokens: Sequence[int]) -> TorchStepper:
+        """The same model with these tokens left out of the softmax."""
+        other = copy.copy(self)
+        other.left_out = [*self.left_out, *tokens]
+        return other
+
+    def subset(self, tokens: Sequence[int]) -> TorchStepper:
+        """The same model over these tokens, with a smaller output layer; the specials stay."""
+        other = copy.copy(self)
+        other.decoder = shortlisted(self.decoder, list(tokens))
+        other.vocab_size = len(tokens)
+        return other
 
     @torch.inference_mode()
-    def start(self, inputs: Any) -> State:
-        """`inputs` as the encoder takes them, a state begun already, or a language model's rows."""
-        if isinstance(inputs, Steered):
-            return self._start_steered(inputs)
-        self.model.eval()
-        if isinstance(inputs, DecoderState):
-            return inputs
-        inputs = self._on_device(inputs)
-        return self.model.start(inputs, inputs if self.model.encoder is None else 1)
-
-    def _start_steered(self, steered: Steered) -> State:
-        self.model.eval()
-        context = self.model.encode(self._on_device(steered.inputs))
-        if context is None or self.model.decoder.attention is None:
+    def start(self, context: ContextSet) -> State:
+        values, mask = (_tensor(array, self.device) for array in (context.values, context.mask))
+        if context.bias is None:
+            return self.decoder.start(ContextSet(values, mask))
+        if self.decoder.attention is None and not isinstance(self.decoder.output, PointerHead):
             raise SearchError("this model has no attention that could be steered")
-        bias = torch.from_numpy(steered.bias).to(self.device)
-        if bias.shape != context.mask.shape:
-            shapes = f"{tuple(bias.shape)} for context sets of {tuple(context.mask.shape)}"
+        bias = _tensor(context.bias, self.device)
+        if bias.shape != mask.shape:
+            shapes = f"{tuple(bias.shape)} for context sets of {tuple(mask.shape)}"
             raise SearchError(f"a bias of shape {shapes}; give one number for each position")
-        return self.model.decoder.start(replace(context, bias=bias))
-
-    def _on_device(self, inputs: Any) -> Any:
-        if isinstance(inputs, np.ndarray):
-            inputs = torch.from_numpy(inputs)
-        if isinstance(inputs, torch.Tensor):
-            inputs = (inputs.float() if inputs.is_floating_point() else inputs).to(self.device)
-        return inputs
+        return self.decoder.start(ContextSet(values, mask, bias=bias))
 
     @torch.inference_mode()
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
         assert isinstance(state, DecoderState)
-        ids = torch.from_numpy(tokens).to(self.device)
-        logits, weights, state = self.model.decoder.step(ids, state)
-        logits[:, self.banned] = -torch.inf
+        logits, weights, state = self.decoder.step(_tensor(tokens, self.device), state)
+        logits[:, self.left_out] = -torch.inf
         log_probs = torch.log_softmax(logits, dim=-1)
+        if self.left_out:  # a row without any token left is impossible, not NaN
+            log_probs[logits.isneginf().all(1)] = -torch.inf
         attention = None if weights is None else weights.cpu().numpy()
         return StepResult(log_probs.cpu().numpy(), attention, state)
 
     @torch.inference_mode()
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
         assert isinstance(state, DecoderState)
-        return self.model.decoder.select(state, torch.from_numpy(rows).to(self.device))
+        return self.decoder.select(state, _tensor(rows, self.device))
 
-    @torch.inference_mode()
     def posterior(
-        self, inputs: Any, tokens: Sequence[Sequence[int]]
+        self, context: ContextSet, tokens: Sequence[Sequence[int]]
     ) -> list[NDArray[np.float32]] | None:
-        """For each example's given tokens where they came from, (T, M); None if that is unknown."""
-        decoder = self.model.decoder
-        if not knows_why(decoder):
+        """Where each example's given tokens came from, (T, M); None if that is unknown."""
+        if not has_posterior(self.decoder):
             return None
-        state = self.start(inputs)
+        state = self.start(context)
         assert isinstance(state, DecoderState)
-        found = posterior(decoder, pad([[self.begin, *row] for row in tokens], self.device), state)
-        return [each[: len(row)].cpu().numpy() for each, row in zip(found, tokens, strict=True)]
+        self.decoder.eval()
+        rows = pad([[self.begin, *row] for row in tokens], self.device)
+        result = posterior(self.decoder, rows, state)
+        return [each[: len(row)].cpu().numpy() for each, row in zip(result, tokens, strict=True)]
+
+
+def _tensor(array: Any, device: torch.device) -> Tensor:
+    """On the device; half precision is widened."""
+    tensor = torch.as_tensor(array).to(device)
+    return tensor.float() if tensor.dtype == torch.float16 else tensor

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sightline.figures.chart import COLOURS, Curve, Point, chart, is_number, pale
+from sightline.figures.chart import BLUE, Curve, Point, chart, is_number, pale
 from sightline.figures.sheet import FAINT, RULE, svg_parts
 from sightline.metrics import info
 
@@ -17,8 +17,8 @@ _NOT_DRAWN = {"kind", "step", "time", "training_seconds", "tokens_per_second"}
 _FIRST = ("loss", "perplexity", "bleu_4", "meteor", "rouge_l", "cider")
 # The page has colours for light and for dark.
 _COLOURS = {
-    COLOURS[0]: "var(--accent)",
-    pale(COLOURS[0]): "var(--pale)",
+    BLUE: "var(--accent)",
+    pale(BLUE): "var(--pale)",
     FAINT: "var(--quiet)",
     RULE: "var(--rule)",
 }

@@ -21,7 +21,7 @@ from sightline.runtime.batches import joined, ranked, similar
 from sightline.runtime.codec import Codec
 from sightline.runtime.onnx import side_by_side, workers
 from sightline.runtime.partial import Partial, partial_result
-from sightline.search import Snapshot
+from sightline.search import BeamOptions, Snapshot
 from sightline.search.constraints import (
     Banned,
     Constraint,
@@ -34,6 +34,7 @@ from sightline.search.constraints import (
 from sightline.search.steppers import Ensemble, Fusion, Stepper, posterior_attention, subset
 from sightline.types import ContextSet, Description, Hypothesis, Inputs
 
+BLOCK = 512  # texts read at a time
 LONGEST_FORCED = 2000  # tokens of either side of a pair that `force` scores
 
 
@@ -56,8 +57,11 @@ class Reader(Protocol):
         """How many examples one search takes together."""
         ...
 
-    def read(self, source: Any, **options: Any) -> list[Inputs]:
-        """A source's parts, usually one; a long text has several, an empty one none."""
+    def read(self, source: Any, *, whole: bool = False) -> list[Inputs]:
+        """A source's parts, usually one; a long text has several (unless `whole`), an empty none.
+
+        A reader may take options of its medium besides, such as a picture's `focus`.
+        """
         ...
 
 
@@ -127,32 +131,23 @@ class Describer:
     ) -> Iterator[Description]:
         """The same one by one, in order; files are read as they are needed."""
         reading, ask = self._options(options)
-        each: Iterator[Description]
-        if self.reader.takes == "file":
-            each = self._files(sources, reading, ask)
-        else:
-            each = iter(
-                self.describe_inputs([self.reader.read(s, **reading) for s in sources], ask)
-            )
-        return counted(each, len(sources), "describing") if progress else each
-
-    def _files(
-        self, sources: Sequence[Any], reading: dict[str, Any], ask: Options
-    ) -> Iterator[Description]:
-        """Read where they are searched: media are large."""
-        size = self.reader.batch
+        is_file = self.reader.takes == "file"
+        # media are large, and read where they are searched; texts are sorted by size in blocks
+        size, threads = (self.reader.batch, 1) if is_file else (BLOCK, workers(self.stepper))
         chunks = [sources[at : at + size] for at in range(0, len(sources), size)]
 
         def described(some: Sequence[Any]) -> list[Description]:
-            return self.describe_inputs([self.reader.read(s, **reading) for s in some], ask, 1)
+            inputs = [self.reader.read(source, **reading) for source in some]
+            return self.describe_inputs(inputs, ask, threads)
 
-        for some in side_by_side(described, chunks, workers(self.stepper)):
-            yield from some
+        blocks = side_by_side(described, chunks, workers(self.stepper) if is_file else 1)
+        each = (description for block in blocks for description in block)
+        return counted(each, len(sources), "describing") if progress else each
 
     def describe_inputs(
         self, inputs: Sequence[list[Inputs]], ask: Options | None = None, threads: int = 0
     ) -> list[Description]:
-        """Descriptions of what was read, searched in batches by size; a source's parts are joined."""
+        """Descriptions of what was read, searched in batches by size; a source's parts joined."""
         ask = ask or self.defaults
         parts = [part for several in inputs for part in several]
         batches = similar([part.size for part in parts], self.reader.batch)
@@ -292,9 +287,9 @@ class Describer:
             ids = np.array(tokens) if ids is None else ids[tokens]
         return Fusion(stepper, self.prior.stepper, self.prior.weight, ids)
 
-    def _beam(self, ask: Options, longest: int, keep_tree: bool) -> search.BeamOptions:
+    def _beam(self, ask: Options, longest: int, keep_tree: bool) -> BeamOptions:
         size = max(ask.beam or self.codec.search.beam, ask.n_best)
-        return search.BeamOptions(
+        return BeamOptions(
             max_length=longest,
             size=-(-size // ask.groups) * ask.groups,
             length_penalty=self.codec.search.length_penalty,
@@ -312,6 +307,8 @@ class Describer:
         self, sources: Sequence[Any], targets: Sequence[str], *, posterior: bool = False
     ) -> list[Description]:
         """Given outputs as if the model had written them: their log-probabilities and attention.
+
+        Unlike in a search, unknown words count: they may be in what is given.
 
         With `posterior`, attention is where each token came from now that it is known (where the
         model has such a posterior; otherwise where it looked). An empty description stands for a

@@ -48,10 +48,10 @@ def beam(stepper: Stepper, context: ContextSet, options: BeamOptions) -> Iterato
     """Batched beam search.
 
     At every step each group ranks all extensions of its k hypotheses. Those that end and rank
-    among the first k join its finished ones (the best k are kept); the best k others stay alive.
-    A group stops when it has k finished. An example is done when no group can improve on its n_best
-    finished ones, for log-probabilities only fall; or at max_length, where partial hypotheses fill
-    the places left. Where nothing can follow and nothing has finished, those before that step do.
+    among the first k join its finished ones (the best k are kept); the best k others stay alive
+    (where none can and none has finished, the k before this step are its result). A group stops
+    when it has k finished. An example is done when no group can improve on its n_best finished
+    ones, for log-probabilities only fall; or at max_length, where partial ones fill what is left.
     """
     state = stepper.start(context)
     B, G, k = len(state), options.groups, options.size // options.groups

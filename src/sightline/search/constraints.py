@@ -23,6 +23,7 @@ from sightline.search.steppers import (
     State,
     Stepper,
     StepResult,
+    Subset,
     Wrapper,
     require,
 )
@@ -231,20 +232,21 @@ class Constrained(Wrapper):
         assert isinstance(state, _ConstrainedState)
         result = self.stepper.step(state.inner, tokens)
         log_probs = result.log_probs
-        rows, following = self._feed(state, tokens, log_probs.shape[1])
+        rows, fed = self._feed(state, tokens, log_probs.shape[1])
         if (allowed := self._renormalised.allowed(rows)) is not None:
             log_probs = _renormalise(np.where(allowed, log_probs, np.float32(-np.inf)))
         if (allowed := self._masked.allowed(rows)) is not None:
             log_probs = np.where(allowed, log_probs, np.float32(-np.inf))
-        return replace(result, log_probs=log_probs, state=replace(following, inner=result.state))
+        following = _ConstrainedState(result.state, state.example, fed)
+        return StepResult(log_probs, result.attention, following)
 
     def leading(self, state: State, tokens: NDArray[np.int64], count: int) -> StepResult:
-        """The likeliest allowed tokens: what is forbidden is asked for in addition, and dropped."""
+        """The likeliest allowed tokens: as many more as are forbidden, less those forbidden."""
         assert isinstance(state, _ConstrainedState)
         inner_leading = getattr(self.stepper, "leading", None)
         if inner_leading is None or self._renormalised.parts:
             return self.step(state, tokens)
-        rows, following = self._feed(state, tokens, self.vocab_size)
+        rows, fed = self._feed(state, tokens, self.vocab_size)
         allowed, more = self._masked.allowed(rows), 0
         if allowed is not None:
             more = self.vocab_size - int(np.count_nonzero(allowed, axis=1).min())
@@ -253,7 +255,8 @@ class Constrained(Wrapper):
         result = inner_leading(state.inner, tokens, count + more)
         if allowed is not None:
             result = _restricted(result, allowed, count)
-        return replace(result, state=replace(following, inner=result.state))
+        following = _ConstrainedState(result.state, state.example, fed)
+        return StepResult(result.log_probs, result.attention, following, result.tokens)
 
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
         assert isinstance(state, _ConstrainedState)
@@ -262,17 +265,17 @@ class Constrained(Wrapper):
 
     def _feed(
         self, state: _ConstrainedState, tokens: NDArray[np.int64], vocab_size: int
-    ) -> tuple[Rows, _ConstrainedState]:
+    ) -> tuple[Rows, NDArray[np.int64]]:
         fed = np.concatenate([state.fed, tokens[:, None]], axis=1)
-        return Rows(state.example, fed[:, 1:], vocab_size, self.end), replace(state, fed=fed)
+        return Rows(state.example, fed[:, 1:], vocab_size, self.end), fed
 
 
 def constrain(stepper: Stepper, *constraints: Constraint) -> Stepper:
     """The stepper under all these constraints; the stepper itself where there are none.
 
     What is left out of a softmax is left out of every softmax: of each model of an ensemble, and
-    of the model that a language model is fused with. A stepper that leaves tokens out by itself
-    (`without`) does.
+    of the model that a language model is fused with. A stepper that has `without` leaves banned
+    tokens out by itself.
     """
     parts = _parts(constraints)
     if renormalised := [part for part in parts if part.renormalised]:
@@ -290,12 +293,18 @@ def _leave_out(stepper: Stepper, constraints: Sequence[Constraint]) -> Stepper:
         return Fusion(model, lm, stepper.weight, stepper.token_map)
     if isinstance(stepper, Constrained):  # so that the order of calls does not matter
         return Constrained(_leave_out(stepper.stepper, constraints), stepper.constraint)
-    others = list(constraints)
-    if (without := getattr(stepper, "without", None)) is not None:
-        others = [part for part in constraints if not isinstance(part, Banned)]
-        if banned := [t for part in constraints if isinstance(part, Banned) for t in part.tokens]:
-            stepper = without(banned)
+    if banned := [t for part in constraints if isinstance(part, Banned) for t in part.tokens]:
+        stepper = _without(stepper, banned)
+    others = [part for part in constraints if not isinstance(part, Banned)]
     return Constrained(stepper, All(*others)) if others else stepper
+
+
+def _without(stepper: Stepper, tokens: list[int]) -> Stepper:
+    if isinstance(stepper, Subset):  # left out of the softmax over all tokens
+        banned = Banned(stepper.tokens[tokens].tolist())
+        return Subset(_leave_out(stepper.stepper, [banned]), stepper.tokens.tolist())
+    own = getattr(stepper, "without", None)
+    return Constrained(stepper, Banned(tokens)) if own is None else own(tokens)
 
 
 def _parts(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:

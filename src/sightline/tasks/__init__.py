@@ -24,6 +24,10 @@ def register(spec: TaskSpec) -> None:
     _REGISTERED[spec.name] = spec
 
 
+def unregister(name: str) -> None:
+    del _REGISTERED[name]
+
+
 def task_names() -> list[str]:
     return [*_MODULES, *_REGISTERED]
 

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sightline.nn.device import pick_device
+from sightline.nn.encoders.picture import PictureEncoder
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.stepper import TorchEncoder, TorchStepper
 from sightline.runtime.codec import Codec
-from sightline.runtime.describer import Describer, Reader
+from sightline.runtime.describer import Describer, Options, Reader
 from sightline.training import checkpoint
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ def load_run(folder: Path, recipe: Any, spec: TaskSpec, device: str) -> Describe
     where = pick_device(device, "device")
     model = spec.model(folder, recipe)
     checkpoint.load_weights(model, folder)
+    if isinstance(model.encoder, PictureEncoder):
+        model.encoder = model.encoder.for_inference()
     model = model.to(where).eval()
-    reader = spec.reader(folder, recipe, spec.about(model))
+    reader = spec.reader(folder, recipe, spec.about(model.encoder))
     return describer_of(spec, recipe, reader, spec.codec(folder, recipe), model)
 
 
@@ -36,5 +39,5 @@ def describer_of(
         codec=codec,
         stepper=TorchStepper(model, codec.begin, codec.end),
         encoder=None if model.encoder is None else TorchEncoder(model),
-        defaults=spec.defaults,
+        defaults=Options(**spec.defaults),
     )

@@ -37,13 +37,15 @@ from sightline.training.task import Epoch, TrainingTask
 
 LOG_EVERY = 20  # steps per line of the log
 # What may differ when a run is resumed.
-FREE_TO_CHANGE = tuple(
-    f"training.{key}"
-    for key in (
-        "steps", "evaluate_every", "save_every", "keep", "patience", "explode", "tensorboard",
-        "device",
-    )
-)  # fmt: skip
+FREE_TO_CHANGE = (
+    "description",
+    *(
+        f"training.{key}"
+        for key in ("steps", "evaluate_every", "save_every", "keep", "patience", "explode")
+    ),
+    "training.tensorboard",
+    "training.device",
+)
 
 
 @dataclass
@@ -110,7 +112,8 @@ class Trainer:
         torch.manual_seed(self.config.seed)
         task.prepare()
         torch.manual_seed(self.config.seed)  # whatever was left to prepare
-        self.model: Any = task.build_model().to(self.device)
+        model: Any = task.build_model()
+        self.model = model.to(self.device)
         if self.config.initial is not None:
             source = find_model(self.config.initial)
             files.load_weights(self.model, source, optional=self.model.optional_weights)

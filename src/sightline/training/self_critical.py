@@ -2,7 +2,7 @@
 
 The gradient is that of E[r(ŷ)] over sampled outputs ŷ. Each of the K samples of an example has the
 mean score of the others as its baseline (Luo 2020), which needs no greedy pass and stays unbiased.
-Hard attention samples its places with the words, and both are credited with the score.
+Hard attention samples its positions with the tokens, and both are credited with the score.
 """
 
 from __future__ import annotations
@@ -16,64 +16,101 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sightline import search
+from sightline.config import LossConfig
 from sightline.data.vocabulary import BEGIN, END, PAD, UNKNOWN, Vocabulary
+from sightline.errors import ConfigError
 from sightline.metrics import Cider, Corpus, DocumentFrequencies, Metric
 from sightline.metrics.meteor_metric import MeteorMetric
-from sightline.nn.decoder import Decoded
-from sightline.nn.kernels.likelihood import chosen_and_normaliser
+from sightline.nn.decoder import Decoder, DecoderState
 from sightline.nn.losses import Loss
 from sightline.nn.model import Batch, EncoderDecoder, pad
+from sightline.nn.objectives import Likelihood
 from sightline.nn.stepper import TorchStepper
-from sightline.types import Hypothesis
+from sightline.search.steppers import Started
+from sightline.types import ContextSet, Hypothesis
 
-# token sequences, K for each example in turn, the end token included where it came → rewards
-Reward = Callable[[Sequence[Sequence[int]]], NDArray[np.float64]]
+# the examples' ids, then K token sequences for each in turn (with <end> where it came) → rewards
+Reward = Callable[[Sequence[str], Sequence[Sequence[int]]], NDArray[np.float64]]
 
 
-def self_critical_loss(
-    model: EncoderDecoder, batch: Batch, reward: Reward, *, samples: int, max_length: int
-) -> Loss:
-    """The loss whose gradient is −∂E[r]/∂θ, estimated with `samples` outputs per example."""
-    seed = int(torch.randint(2**31 - 1, ()))  # from the run's own random state: resumes exactly
-    stepper = TorchStepper(model, banned=[UNKNOWN])
-    # Without dropout: what is learnt from must be what drew the samples, or the likelihood of
-    # those with a negative advantage falls without end.
-    model.eval()
-    context = model.encode(batch.inputs)  # once: the encoder may be most of the work
-    assert context is not None
-    fixed = replace(context, values=context.values.detach())
-    expected = None
-    if model.hard is not None:
-        expected = model.hard.expected_rows(len(context), stepper.device)
-    with torch.inference_mode():
-        begun = replace(model.decoder.start(fixed), expected=expected)
-    drawn = search.sample(stepper, begun, max_length=max_length, samples=samples, seed=seed)
-    found = [hypothesis for hypotheses in search.finish(drawn) for hypothesis in hypotheses]
-    written = [hypothesis.tokens for hypothesis in found]
-    rewards = torch.from_numpy(reward(written)).float().view(-1, samples)  # (B, K)
-    others = (rewards.sum(1, keepdim=True) - rewards) / (samples - 1)
-    advantage = (rewards - others).flatten().to(stepper.device)  # (B · K,)
-    parts = {"reward": float(rewards.mean()), "advantage": float(advantage.abs().mean())}
-    targets = pad([[BEGIN, *tokens] for tokens in written], stepper.device)
-    real = targets[:, 1:] != PAD
-    state, looks = model.decoder.start(context, per_example=samples), None
-    if expected is not None:
-        state = replace(state, expected=expected.repeat_interleave(samples))
-        looks = pad([_places(hypothesis) for hypothesis in found], stepper.device)
-    decoded = model.decoder(targets[:, :-1], state, looks)
-    log_likelihood = _log_likelihood(model, decoded, targets[:, 1:])
-    total = -(advantage * log_likelihood).sum()
-    if model.hard is not None and state.expected is not None:
-        terms, more = model.hard.terms(advantage, decoded, state.expected, real)
-        total, parts = total + terms, parts | more
-    tokens = int(real.sum())
-    return Loss(total / max(1, tokens), -float(log_likelihood.detach().sum()), tokens, parts)
+class SelfCritical(Likelihood):
+    """The loss whose gradient is −∂E[r]/∂θ, estimated with `samples` outputs per example.
+
+    <unk> is never drawn. A model that is not in training gets the likelihood of the targets.
+    """
+
+    def __init__(
+        self, reward: Reward, samples: int, max_length: int, config: LossConfig | None = None
+    ) -> None:
+        super().__init__(config)
+        self.reward = reward
+        self.samples = samples
+        self.max_length = max_length
+
+    def check(self, decoder: Decoder) -> None:
+        if decoder.config.dropout:
+            raise ConfigError(
+                "set model.dropout=0: self-critical training learns from samples, and with dropout "
+                "it would learn from another model than the one that drew them"
+            )
+
+    def __call__(
+        self, model: EncoderDecoder, batch: Batch, state: DecoderState | None = None
+    ) -> tuple[Loss, DecoderState | None]:
+        if not model.training:
+            return super().__call__(model, batch, state)
+        seed = int(torch.randint(2**31 - 1, ()))  # from the run's random state: resumes exactly
+        context = model.encode(batch.inputs, batch.name)  # once: it may be most of the work
+        expected = None
+        if model.hard is not None:
+            expected = model.hard.expected_rows(len(context), context.values.device)
+        drawn = self._sample(model.decoder, context, expected, seed)
+        written = [hypothesis.tokens for hypothesis in drawn]
+        rewards = torch.from_numpy(self.reward(batch.items, written)).float()
+        rewards = rewards.view(-1, self.samples)  # (B, K)
+        others = (rewards.sum(1, keepdim=True) - rewards) / (self.samples - 1)
+        advantage = (rewards - others).flatten().to(context.values.device)  # (B · K,)
+        parts = {"reward": float(rewards.mean()), "advantage": float(advantage.abs().mean())}
+        targets = pad([[BEGIN, *tokens] for tokens in written], context.values.device)
+        real = targets[:, 1:] != PAD
+        start, positions = model.decoder.start(context, per_example=self.samples), None
+        if expected is not None:
+            start = replace(start, expected=expected.repeat_interleave(self.samples))
+            positions = pad([_positions(hypothesis) for hypothesis in drawn], targets.device)
+        decoded = model.decoder(targets[:, :-1], start, positions)
+        log_probs, _ = model.decoder.output.likelihood(  # as they were drawn
+            decoded.readouts, targets[:, 1:], real, start.pointers, without=[UNKNOWN]
+        )
+        log_likelihood = decoded.readouts.new_zeros(real.shape).masked_scatter(real, log_probs)
+        total = -(advantage * log_likelihood.sum(1)).sum()
+        if model.hard is not None and start.expected is not None:
+            terms, more = model.hard.terms(advantage, decoded, start.expected, real)
+            total, parts = total + terms, parts | more
+        tokens = int(real.sum())
+        nats = -float(log_probs.detach().sum())
+        return Loss(total / max(1, tokens), nats, tokens, parts), None
+
+    def _sample(
+        self, decoder: Decoder, context: ContextSet, expected: Tensor | None, seed: int
+    ) -> list[Hypothesis]:
+        """K outputs for each example in turn, without gradients.
+
+        Hard attention draws its positions with the tokens, but not in the `expected` examples.
+        """
+        stepper = TorchStepper(decoder).without([UNKNOWN])
+        fixed = replace(context, values=context.values.detach())
+        start = stepper.start(fixed)
+        assert isinstance(start, DecoderState)
+        begun = Started(stepper, replace(start, expected=expected))
+        length, samples = self.max_length, self.samples
+        drawn = search.sample(begun, fixed, max_length=length, samples=samples, seed=seed)
+        return [hypothesis for hypotheses in search.finish(drawn) for hypothesis in hypotheses]
 
 
 class CaptionReward:
     """CIDEr-D and METEOR, each by its weight, of written sequences against their items' references.
 
-    CIDEr weighs words by the whole set's references. Every text ends with a mark, where it ended:
+    CIDEr weighs words by the whole set's references. A text that ended has a mark at its end:
     without it, captions learn to stop at "in a".
     """
 
@@ -115,22 +152,7 @@ class CaptionReward:
         return rewards
 
 
-def _places(hypothesis: Hypothesis) -> list[int]:
-    """Where each step of a sampled path looked; of a row that used α, where it looked most."""
+def _positions(hypothesis: Hypothesis) -> list[int]:
+    """Where each step of a sampled path attended; of a row that used α, where most."""
     assert hypothesis.attention is not None
-    return [int(place) for place in hypothesis.attention.argmax(1)]
-
-
-def _log_likelihood(model: EncoderDecoder, decoded: Decoded, truth: Tensor) -> Tensor:
-    """log p of each written sequence, (B · K,), as it was sampled.
-
-    <unknown> is never drawn, so nothing would ever keep its share from growing.
-    """
-    output, forbidden = model.decoder.output, torch.tensor([UNKNOWN], device=truth.device)
-    bias = output.bias.index_fill(0, forbidden, -torch.inf)
-    real = truth != PAD
-    chosen, normaliser = chosen_and_normaliser(
-        decoded.readouts[real], output.weight, bias, truth[real]
-    )
-    log_probs = decoded.readouts.new_zeros(truth.shape).masked_scatter(real, chosen - normaliser)
-    return log_probs.sum(1)
+    return [int(position) for position in hypothesis.attention.argmax(1)]

@@ -35,11 +35,28 @@ class Epoch(Protocol):
 class TrainingTask(Protocol):
     """What the training loop asks of a task: its data, its model, its evaluation."""
 
-    recipe: Any
-    files: dict[str, str]  # what goes into checkpoints besides config and weights: vocabularies
-    fingerprint: str  # of the training data; a resumed run must see the same
-    metrics: tuple[str, ...]  # what `evaluate` gives, any of which can choose the best checkpoint
-    carries_state: bool  # the decoder's state is carried from batch to batch (truncated BPTT)
+    @property
+    def recipe(self) -> Any: ...
+
+    @property
+    def files(self) -> dict[str, str]:
+        """What goes into checkpoints besides config and weights: vocabularies."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the training data; a resumed run must see the same."""
+        ...
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The scores that `evaluate` gives, any of which can choose the best checkpoint."""
+        ...
+
+    @property
+    def carries_state(self) -> bool:
+        """The decoder's state is carried from batch to batch (truncated BPTT)."""
+        ...
 
     def prepare(self) -> None:
         """The costly steps, each with a progress bar: features, vocabularies."""

@@ -142,7 +142,7 @@ class _Search:
     def _free(
         self, beam: _Beam, parent: I64, match: I64, child: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Whether all hypothesis words of the match are free; true where nothing is asked."""
+        """Whether all hypothesis words of the match are free; true where nothing is required."""
         free = np.ones(len(match), bool)
         rows = np.flatnonzero(child)
         word = self.start[match[rows]]
@@ -220,12 +220,12 @@ def align(matches: Matches, hypothesis_lengths: I64, reference_lengths: I64) -> 
 def _trace(winners: list[I64], trail: list[tuple[I64, I64]], skip: int) -> I64:
     """Follow the winners back through the beams and collect the matches they took."""
     rows = winners[-1]
-    found = [rows[:0]]
+    parts = [rows[:0]]
     for step in range(len(trail) - 1, -1, -1):
         parent, match = trail[step]
-        found.append(match[rows])
+        parts.append(match[rows])
         rows = np.concatenate([parent[rows], winners[step]])
-    chosen = np.concatenate(found)
+    chosen = np.concatenate(parts)
     return np.sort(chosen[chosen != skip])
 
 

@@ -93,8 +93,8 @@ class Lexicon:
 
 
 def locate(table: U64, values: U64) -> tuple[I64, NDArray[np.bool_]]:
-    """Where each value stands in the sorted table, and whether it does."""
+    """The place of each value in the sorted table, and whether it is there."""
     rows = np.searchsorted(table, values)
     rows[rows == len(table)] = 0
-    found = table[rows] == values if len(table) else np.zeros(len(values), bool)
-    return rows, found
+    present = table[rows] == values if len(table) else np.zeros(len(values), bool)
+    return rows, present

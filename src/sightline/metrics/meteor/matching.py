@@ -29,7 +29,7 @@ class TooManyMatchesError(Exception):
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Where units (words or phrases) stand, sorted by sentence."""
+    """The places of units (words or phrases), sorted by sentence."""
 
     unit: I64
     position: I64
@@ -171,9 +171,9 @@ def find_matches(
     units: tuple[Units, Units], sentences: Sentences, words: Words, hypothesis: I64, reference: I64
 ) -> Matches:
     """All matches of the given pairs of sentences."""
-    found = [_join(each, hypothesis, reference) for each in units]
+    joined = [_join(each, hypothesis, reference) for each in units]
     pair, start, length, match_start, match_length, kind, rank = (
-        np.concatenate(columns) for columns in zip(*found, strict=True)
+        np.concatenate(columns) for columns in zip(*joined, strict=True)
     )
     same = _same_words(sentences, words, hypothesis, reference)
     keep = (kind == EXACT) | ~same[pair]  # equal sentences are compared exactly only

@@ -1,4 +1,4 @@
-"""Encoders: token ids, or vectors that a picture encoder made, in; context set out."""
+"""Text encoder: the token ids of the stream "tokens" to a context set."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from torch import Tensor, nn
 from sightline.config import RecurrentConfig
 from sightline.data.vocabulary import PAD
 from sightline.nn.dropout import Dropout
-from sightline.nn.encoders.image import ImageEncoder
 from sightline.nn.recurrent import Recurrent
-from sightline.types import ContextSet
+from sightline.types import ContextSet, Inputs
 
 
 class TextEncoder(nn.Module):
-    """Token ids → context set: c_t = [→h_t; ←h_t] (D §IV-A), or one vector, the last state."""
+    """c_t = [→h_t; ←h_t] of every token (D §IV-A), or one vector, the last state."""
 
     def __init__(self, config: RecurrentConfig, vocab_size: int) -> None:
         super().__init__()
@@ -30,9 +29,10 @@ class TextEncoder(nn.Module):
         )
         self.dimension = directions * config.hidden
 
-    def forward(self, tokens: Tensor) -> ContextSet:
-        """tokens (B, M), padded with <pad>."""
-        mask = tokens != PAD
+    def forward(self, inputs: Inputs) -> ContextSet:
+        tokens, mask = inputs["tokens"].values, inputs["tokens"].mask  # (B, M)
+        if mask is None:
+            mask = torch.ones_like(tokens, dtype=torch.bool)
         lengths = mask.sum(1)
         hidden = self.drop(self.embed(tokens))  # (B, M, E)
         last = hidden.new_zeros(0)
@@ -42,36 +42,14 @@ class TextEncoder(nn.Module):
             outputs, finals = [], []
             for backward, recurrent in enumerate(layer):
                 assert isinstance(recurrent, Recurrent)
-                inputs = reverse(hidden, lengths) if backward else hidden
-                states, _ = recurrent.sequence(inputs, recurrent.start(len(tokens)))
+                sequence = reverse(hidden, lengths) if backward else hidden
+                states, _ = recurrent.sequence(sequence, recurrent.start(len(tokens)))
                 finals.append(states[torch.arange(len(tokens)), lengths - 1])  # (B, H)
                 outputs.append(reverse(states, lengths) if backward else states)
             hidden, last = torch.cat(outputs, -1), torch.cat(finals, -1)
         if self.config.summary:
-            return ContextSet(self.drop(last)[:, None], torch.ones_like(mask[:, :1]))
+            return ContextSet(self.drop(last)[:, None], mask[:, :1])
         return ContextSet(self.drop(hidden) * mask[..., None], mask)
-
-
-class FeatureEncoder(nn.Module):
-    """Annotation vectors that were computed before, (B, M, D), as a context set."""
-
-    def forward(self, features: Tensor) -> ContextSet:
-        return ContextSet(features, features.new_ones(features.shape[:2], dtype=torch.bool))
-
-
-class LearnedEncoder(nn.Module):
-    """A picture encoder that learns with the decoder: pictures, or maps of stride 16, in."""
-
-    def __init__(self, pictures: ImageEncoder) -> None:
-        super().__init__()
-        self.pictures = pictures
-        # gradients of depthwise convolutions take two thirds of the time this way
-        pictures.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-    def forward(self, inputs: Tensor) -> ContextSet:
-        read = self.pictures.above if self.pictures.learning == "upper" else self.pictures
-        vectors: Tensor = read(inputs)
-        return ContextSet(vectors, vectors.new_ones(vectors.shape[:2], dtype=torch.bool))
 
 
 def reverse(sequence: Tensor, lengths: Tensor) -> Tensor:

@@ -109,7 +109,8 @@ class CaptionData:
 
         references = {e.id: e.targets for e in self.train}
         reward = CaptionReward(self.vocab, references, **vars(self.recipe.reward))
-        return SelfCritical(reward, self.recipe.self_critical, self.recipe.search.max_length)
+        recipe = self.recipe
+        return SelfCritical(reward, recipe.self_critical, recipe.search.max_length, recipe.loss)
 
     def epoch(self, number: int) -> CaptionEpoch:
         draw = getattr(batching, self.recipe.batching.kind)
@@ -208,7 +209,7 @@ class ReaderById:
     takes: Literal["file", "text"] = "file"
     batch: int = BATCH
 
-    def read(self, source: Any, *, whole: bool = True) -> list[Inputs]:
+    def read(self, source: Any, *, whole: bool = False) -> list[Inputs]:
         return [self.pictures.inputs([source])]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.nn.decoder import Decoder
 from sightline.nn.encoders.image import ImageEncoder, build_encoder
 from sightline.nn.encoders.picture import PictureEncoder
-from sightline.nn.losses import Likelihood
 from sightline.nn.model import EncoderDecoder
+from sightline.nn.objectives import Likelihood
 from sightline.tasks.caption.recipe import CaptionRecipe
 
 
@@ -32,8 +31,8 @@ def build_model(
     """The model that is trained; a frozen network is not part of its weights."""
     encoder = PictureEncoder(network, recipe.encoder.learning)
     decoder = Decoder(recipe.model, len(vocab), encoder.dimension)
-    likelihood = partial(Likelihood, recipe.loss, recipe.training.scheduled_sampling)
-    return EncoderDecoder(encoder, decoder, objective or likelihood())
+    likelihood = Likelihood(recipe.loss, recipe.training.scheduled_sampling)
+    return EncoderDecoder(encoder, decoder, objective or likelihood)
 
 
 def saved_model(folder: Path, recipe: CaptionRecipe) -> EncoderDecoder:
@@ -42,8 +41,9 @@ def saved_model(folder: Path, recipe: CaptionRecipe) -> EncoderDecoder:
     return build_model(recipe, Vocabulary.load(folder / VOCAB), network)
 
 
-def about(model: EncoderDecoder) -> dict[str, Any]:
+def about(encoder: Any) -> dict[str, Any]:
     """What a reader of pictures has to know of the encoder."""
-    assert isinstance(model.encoder, PictureEncoder)
-    network = model.encoder.network
+    assert isinstance(encoder, PictureEncoder)
+    network = encoder.network
+    assert network is not None
     return {"pictures": {"spec": network.spec.to_json(), "grid": list(network.grid())}}

@@ -31,7 +31,7 @@ class PictureReader:
         *,
         focus: Region | None = None,
         max_pixels: int = MAX_PIXELS,
-        whole: bool = True,
+        whole: bool = False,
     ) -> list[Inputs]:
         inputs = read_picture(source, self.spec, self.grid, max_pixels=max_pixels)
         if focus is None:

@@ -1,7 +1,7 @@
 """`sightline sample`: let a language model write."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,7 +39,7 @@ def sample(
 
     language_model = load_for(model, "language_model", device=device)
     one_thread()
-    options = {
+    options: dict[str, Any] = {
         "length": length, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed,
     }  # fmt: skip
     if samples == 1 and not as_json and figure is None:

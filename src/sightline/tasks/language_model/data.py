@@ -183,6 +183,7 @@ def _stream_nats(model: EncoderDecoder, tokens: Tokens, begin: int) -> tuple[flo
             steps = np.arange(at, min(at + length, length + share) + 1)
             block = torch.from_numpy(padded[np.arange(parts)[:, None] * share + steps])
             loss, state = model.loss(Batch(block, Inputs(parts)).to(device), state)
+            assert state is not None
             if at == 0:  # the first part has no text before it: begin it from zero
                 for tensor in state.recurrent:
                     tensor[:, 0] = 0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.nn.decoder import Decoder
-from sightline.nn.losses import Likelihood
 from sightline.nn.model import EncoderDecoder
+from sightline.nn.objectives import Likelihood
 from sightline.tasks.language_model.recipe import LanguageModelRecipe
 
 

@@ -23,7 +23,7 @@ class LanguageModelRecipe:
     task: Literal["language_model"] = "language_model"
     description: str = ""
     held_out: float = 0.1  # this share of the end is kept for evaluation
-    held_out_text: str | None = None  # or another file
+    held_out_text: str | None = None  # or a separate file
     unit: Literal["char", "word", "bpe"] = "char"
     vocabulary: Positive = 10_000  # at most this many tokens
     min_count: Positive = 1

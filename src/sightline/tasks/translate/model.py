@@ -9,8 +9,8 @@ from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.nn.decoder import Decoder
 from sightline.nn.deep_fusion import FusedDecoder
 from sightline.nn.encoders.text import TextEncoder
-from sightline.nn.losses import Likelihood
 from sightline.nn.model import EncoderDecoder
+from sightline.nn.objectives import Likelihood
 from sightline.tasks.translate import fusion
 from sightline.tasks.translate.parts import SOURCE_VOCAB
 from sightline.tasks.translate.recipe import TranslateRecipe

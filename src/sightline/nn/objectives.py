@@ -1,0 +1,109 @@
+"""Objectives: what a model is trained for. Here the likelihood of the targets.
+
+An objective is given to `EncoderDecoder`, and `model.loss(batch, state)` asks it for the loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from sightline.config import LossConfig
+from sightline.data.vocabulary import PAD, SPECIALS
+from sightline.errors import ConfigError
+from sightline.nn.decoder import Decoder, DecoderState
+from sightline.nn.losses import Loss, scale, sequence_loss
+
+if TYPE_CHECKING:
+    from sightline.nn.model import Batch, EncoderDecoder
+
+
+class Objective(Protocol):
+    config: LossConfig
+
+    def check(self, decoder: Decoder) -> None:
+        """A ConfigError where this objective has no meaning for this decoder."""
+        ...
+
+    def __call__(
+        self, model: EncoderDecoder, batch: Batch, state: DecoderState | None
+    ) -> tuple[Loss, DecoderState | None]: ...
+
+
+class Likelihood:
+    """Cross-entropy under teacher forcing or scheduled sampling (Bengio et al. 2015).
+
+    Of hard attention it is the variational bound with its REINFORCE terms (Xu et al. §4.1).
+    """
+
+    def __init__(self, config: LossConfig | None = None, scheduled_sampling: float = 0.0) -> None:
+        self.config = LossConfig() if config is None else config
+        # of the previous tokens, the share that the model draws itself at the end of training
+        self.scheduled_sampling = scheduled_sampling
+
+    def check(self, decoder: Decoder) -> None:
+        if not self.config.label_smoothing:
+            return
+        if decoder.config.sampled_softmax:
+            raise ConfigError(
+                "loss.label_smoothing needs the scores of all tokens, and model.sampled_softmax "
+                "computes those of a few; set one of them to 0"
+            )
+        if decoder.config.head == "pointer":
+            raise ConfigError(
+                "loss.label_smoothing spreads probability over a vocabulary, which "
+                "model.head=pointer has not; set it to 0"
+            )
+
+    def __call__(
+        self, model: EncoderDecoder, batch: Batch, state: DecoderState | None = None
+    ) -> tuple[Loss, DecoderState | None]:
+        """The loss of a batch, from `state` where one is carried over (truncated BPTT)."""
+        decoder, hard = model.decoder, model.hard if model.training else None
+        before, targets, samples, expected = batch.targets[:, :-1], batch.targets[:, 1:], 1, None
+        if state is None:
+            context = model.encode(batch.inputs, batch.name)
+            if hard is not None:  # N sampled paths per target, as rows that share a context set
+                samples = hard.config.samples
+                expected = hard.expected_rows(len(targets), targets.device)
+                before, targets, expected = (
+                    each.repeat_interleave(samples, 0) for each in (before, targets, expected)
+                )
+            state = decoder.start(context, per_example=len(targets) // len(context))
+            state = replace(state, expected=expected)
+        if model.training:
+            share = self.scheduled_sampling * batch.progress
+            before = scheduled_sampling(decoder, before, state, share)
+        decoded = decoder(before, state)
+        likelihood, loss = sequence_loss(decoder, decoded, targets, self.config)
+        if hard is None or expected is None:
+            return loss, decoded.state
+        bonus, parts = hard(likelihood, decoded, expected, targets != PAD)
+        total = loss.total + bonus / scale(self.config, loss.tokens, len(targets))
+        parts = loss.parts | parts
+        return Loss(total, loss.nats / samples, loss.tokens // samples, parts), decoded.state
+
+
+@torch.no_grad()
+def scheduled_sampling(
+    decoder: Decoder, before: Tensor, state: DecoderState, share: float
+) -> Tensor:
+    """The previous tokens (N, T) with this share of them drawn from the model.
+
+    Each is drawn given all before it, drawn or true; no gradient passes through them.
+    """
+    if not share:
+        return before
+    drawn = (torch.rand(before.shape, device=before.device) < share) & (before != PAD)
+    drawn[:, 0] = False  # <begin>
+    last = int(drawn.any(0).nonzero().max()) if bool(drawn.any()) else 0
+    mixed = before.clone()
+    for t in range(1, last + 1):
+        logits, _, state = decoder.step(mixed[:, t - 1], state)
+        logits[:, : len(SPECIALS)] = -torch.inf
+        token = torch.multinomial(logits.softmax(1), 1)[:, 0]
+        mixed[:, t] = torch.where(drawn[:, t], token, before[:, t])
+    return mixed
