@@ -70,7 +70,7 @@ def straightforward(
         scores = attention.score(torch.tanh(projected + attention.query(h)[:, None])).squeeze(2)
         alpha = torch.softmax(scores, 1)
         z = torch.sigmoid(decoder.gate(h)) * (values * alpha[..., None]).sum(1)
-        h, c = torch.lstm_cell(torch.cat([embedded[:, t], z], 1), (h, c), *cell._weights(0))
+        h, c = torch.lstm_cell(torch.cat([embedded[:, t], z], 1), (h, c), *cell.weights(0))
         out = decoder.from_hidden(decoder.drop(h)) + decoder.from_context(z)
         logits.append(decoder.output(embedded[:, t] + out))
         weights.append(alpha)

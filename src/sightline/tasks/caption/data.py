@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +78,7 @@ class CaptionData(ManifestData):
         return build_network(self.recipe)
 
     @cached_property
-    def pictures(self) -> Pictures:
+    def pictures(self) -> CachedPictures | PictureFiles:
         mirrored = {e.id: e.media for e in self.train if e.media is not None}
         files = mirrored | {e.id: e.media for e in self.dev if e.media is not None}
         if self.recipe.encoder.learning in ("frozen", "upper"):
@@ -146,15 +146,6 @@ def _batch(
     from sightline.nn.model import Batch, pad
 
     return Batch(pad(targets), inputs.map(torch.from_numpy), name, items)
-
-
-class Pictures(Protocol):
-    """What the model's encoder is given of each picture, by id."""
-
-    key: Any  # what it depends on, for the run's fingerprint
-    layout: Layout  # of the positions that are attended to
-
-    def inputs(self, ids: Sequence[str], mirrored: NDArray[np.bool_] | None = None) -> Inputs: ...
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The keys of a captioner's recipe, and the published numbers to stand beside."""
+"""The keys of a captioner's recipe."""
 
 from __future__ import annotations
 
@@ -16,27 +16,6 @@ from sightline.config import (
     TrainingConfig,
     Weight,
 )
-
-
-def _published(*values: float) -> dict[str, float]:
-    return dict(zip([*(f"bleu_{n}_nobp" for n in (1, 2, 3, 4)), "meteor"], values, strict=True))
-
-
-# Xu et al. table 1, ×100
-PUBLISHED = {
-    "flickr8k": {
-        "Xu et al., soft": _published(67.0, 44.8, 29.9, 19.5, 18.93),
-        "Xu et al., hard": _published(67.0, 45.7, 31.4, 21.3, 20.30),
-    },
-    "flickr30k": {
-        "Xu et al., soft": _published(66.7, 43.4, 28.8, 19.1, 18.49),
-        "Xu et al., hard": _published(66.9, 43.9, 29.6, 19.9, 18.46),
-    },
-    "coco": {
-        "Xu et al., soft": _published(70.7, 49.2, 34.4, 24.3, 23.90),
-        "Xu et al., hard": _published(71.8, 50.4, 35.7, 25.0, 23.04),
-    },
-}
 
 
 @dataclass(frozen=True)
