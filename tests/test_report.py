@@ -291,7 +291,7 @@ def test_the_curves_of_the_log_are_drawn_with_their_best_marked(tmp_path: Path) 
     items = items_of(tmp_path, 2)
     page = write_page(tmp_path / "r.html", items, curves=EVENTS)
     labels = [v["aria-label"] for tag, v in page.elements if tag == "svg" and "aria-label" in v]
-    assert labels == ["Loss", "BLEU-4, best 17.30 at step 500"]
+    assert labels == ["Loss (nats)", "BLEU-4, best 17.30 at step 500"]
     thin, _ = (values["points"] for tag, values in page.elements if tag == "polyline")
     loss = [tuple(map(float, point.split(","))) for point in thin.split()]
     assert len(loss) == 99  # the one that was no number is left out
