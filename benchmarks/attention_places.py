@@ -58,7 +58,7 @@ Pixels = NDArray[np.uint8]
 
 def encoded(captioner: Describer, pictures: Sequence[Pixels]) -> Describer:
     """The same captioner with the numbers of these pictures as its sources."""
-    return encode_pictures(captioner, pictures).given_to(captioner)
+    return encode_pictures(captioner, pictures, np.float16).given_to(captioner)
 
 
 def given(captioner: Describer, texts: Sequence[str]) -> list[Description]:

@@ -25,17 +25,19 @@ class EncodedPictures:
         return [self.pictures[source]]
 
     def encode(self, inputs: Inputs) -> ContextSet:
-        values = inputs["vectors"].values
+        values = inputs["vectors"].values.astype(np.float32)
         return ContextSet(values, np.ones(values.shape[:2], dtype=bool))
 
     def given_to(self, captioner: Describer) -> Describer:
         return replace(captioner, reader=self, encoder=self)
 
 
-def encode_pictures(captioner: Describer, sources: Sequence[Any]) -> EncodedPictures:
+def encode_pictures(
+    captioner: Describer, sources: Sequence[Any], dtype: type[np.floating[Any]] = np.float32
+) -> EncodedPictures:
     pictures = []
     for source in counted(sources, len(sources), "reading pictures"):
         (inputs,) = captioner.reader.read(source)
-        vectors = Stream(captioner.encode(inputs).values)
+        vectors = Stream(captioner.encode(inputs).values.astype(dtype))
         pictures.append(replace(inputs, streams={"vectors": vectors}))
     return EncodedPictures(pictures)

@@ -179,5 +179,5 @@ def test_what_is_given_looks_as_what_is_written(places: ModuleType, shapes: Any)
     given = places.given(places.encoded(captioner, pictures), texts)
     for one, other in zip(given, written, strict=True):
         assert one.tokens == other.tokens
-        np.testing.assert_allclose(one.attention, other.attention, atol=1e-4)
+        np.testing.assert_allclose(one.attention, other.attention, atol=2e-3)  # half precision
         assert sum(w.sum() for _, w in places.maps_of(one)) == pytest.approx(len(one.tokens))
