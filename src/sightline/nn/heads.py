@@ -21,7 +21,7 @@ from sightline.nn.kernels.likelihood import chosen_and_normaliser
 from sightline.nn.sampled_softmax import sampled_log_probs
 from sightline.types import ContextSet
 
-# log p of each target (R,), and the mean log p over all tokens (R,) where it was asked for
+# log p of each target (R,), and the mean log p over all tokens (R,) for label smoothing
 Likelihoods = tuple[Tensor, Tensor | None]
 
 

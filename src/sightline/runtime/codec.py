@@ -43,7 +43,7 @@ class Codec:
         return [max(UNKNOWN, self.vocab.ids.get(token, UNKNOWN)) for token in tokens]
 
     def text(self, tokens: Sequence[str]) -> str:
-        return self.vocab.decode([self.vocab.ids[token] for token in tokens])
+        return self.vocab.text(tokens)
 
     def prefix(self, text: str) -> list[int]:
         """The tokens that an output has to begin with; an unknown word is an error."""
