@@ -1,9 +1,9 @@
-"""Training tokens per second with 30,000 target words: the full softmax beside the sampled one.
+"""Training tokens per second with 30,000 target words: the full softmax and the sampled one.
 
     python -m benchmarks.sampled_softmax [recipe] [repeats]
 
 Whole training steps (loss, gradient, clipping, optimiser) of a translator of the recipe's sizes
-(multi30k-en-de unless told; wmt-en-fr is the papers'), on made-up sentences whose words are as
+(multi30k-en-de by default; wmt-en-fr is the papers'), on made-up sentences whose words are as
 frequent as words are. The kinds take turns in one run, each with the best time of `repeats`, so
 that the ratio holds on a busy machine too.
 """
@@ -20,16 +20,17 @@ import torch
 
 from benchmarks import machine
 from sightline.commands.recipes import SHIPPED
-from sightline.config import LossConfig
 from sightline.data.vocabulary import BEGIN, END, SPECIALS
 from sightline.nn.decoder import Decoder
 from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.nn.model import Batch, EncoderDecoder
+from sightline.nn.objectives import Likelihood
 from sightline.nn.sampled_softmax import draw_log_uniform
 from sightline.tasks import read_recipe
-from sightline.tasks.translate import TranslateRecipe
+from sightline.tasks.translate.recipe import TranslateRecipe
 from sightline.training.optimisers import build_optimiser, clip_gradient
+from sightline.types import Inputs, Stream
 
 V = 30_000
 LENGTH = 14  # tokens of a sentence of Multi30k, on either side
@@ -50,7 +51,7 @@ def training_step(
     encoder = TextEncoder(recipe.encoder, V)
     config = replace(recipe.model, sampled_softmax=negatives)
     decoder = Decoder(config, V, encoder.dimension)
-    model = EncoderDecoder(encoder, decoder, LossConfig()).train()
+    model = EncoderDecoder(encoder, decoder, Likelihood()).train()
     settings = recipe.training.optimiser
     optimiser = build_optimiser(settings, model)
 
@@ -71,7 +72,7 @@ def main() -> None:
     torch.manual_seed(0)
     rows = recipe.batching.size // (2 * LENGTH)
     targets = torch.cat([torch.full((rows, 1), BEGIN), zipf(rows)], 1)
-    batch = Batch(targets, zipf(rows))
+    batch = Batch(targets, Inputs(rows, {"tokens": Stream(zipf(rows))}))
     steps = {negatives: training_step(recipe, negatives, batch) for negatives in NEGATIVES}
     best = dict.fromkeys(NEGATIVES, float("inf"))
     for round_ in range(repeats + 1):  # the first one only warms up
@@ -86,7 +87,7 @@ def main() -> None:
     print(
         f"{targets.unique().numel()} distinct targets; torch: {torch.get_num_threads()} threads\n"
     )
-    print(f"{'softmax':<28} {'candidates':>10} {'s a step':>9} {'tokens/s':>9}  × full")
+    print(f"{'softmax':<28} {'candidates':>10} {'s / step':>9} {'tokens/s':>9}  × full")
     for negatives in NEGATIVES:
         label, size = "full", V
         if negatives:
