@@ -86,12 +86,7 @@ def read_samples() -> tuple[list[dict[str, Any]], dict[str, File]]:
     """The sample pictures as /v1/samples lists them, and their files."""
     files = read_files(FOLDER)
     listed = [
-        {
-            "name": sample.name,
-            "url": f"/samples/{sample.name}",
-            "alt": sample.alt,
-            "credit": sample.credit,
-        }
-        for sample in samples()
+        {"name": each.name, "url": f"/samples/{each.name}", "alt": each.alt, "credit": each.credit}
+        for each in samples()
     ]
     return listed, {sample["name"]: files[sample["name"]] for sample in listed}
