@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sightline import search
 from sightline.config import SearchConfig
 from sightline.data.sentences import Sentences
-from sightline.data.vocabulary import BEGIN, END, UNKNOWN, VOCAB, Vocabulary
+from sightline.data.vocabulary import BEGIN, END, SPECIALS, UNKNOWN, VOCAB, Vocabulary
 from sightline.errors import DataError
 from sightline.media.text import read_text
 from sightline.runtime.batches import similar
@@ -57,13 +57,12 @@ class TextCodec(Codec):
     def text(self, tokens: Sequence[str]) -> str:
         if self.sentences is not None:
             return self.sentences.text(tokens)
-        ids = [self.vocab.ids[token] for token in tokens]
         if self.recipe.unit == "char" or not self.is_stream:
-            return self.vocab.decode(ids)
-        lines: list[list[int]] = [[]]
-        for token in ids:
-            lines.append([]) if token == END else lines[-1].append(token)
-        return "\n".join(self.vocab.decode(line) for line in lines)
+            return self.vocab.text(tokens)
+        lines: list[list[str]] = [[]]
+        for token in tokens:
+            lines.append([]) if token == SPECIALS[END] else lines[-1].append(token)
+        return "\n".join(map(self.vocab.text, lines))
 
     def stream(self, text: str) -> Tokens:
         """The whole text as one sequence; by words or pieces, each line ends with <end>."""
@@ -88,7 +87,7 @@ class PromptReader:
     def read(self, source: str, *, whole: bool = False) -> list[Inputs]:
         if whole or not source:
             return [Inputs(1)]
-        prompt = np.array(self.codec.prefix(source), dtype=np.int64)
+        prompt = np.array(self.codec.prefix(source, "prompt"), dtype=np.int64)
         return [Inputs(1, {"prompt": Stream(prompt[None])})]
 
 
