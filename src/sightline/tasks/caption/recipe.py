@@ -5,25 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sightline.config import (
-    BatchingConfig,
-    Count,
-    DecoderConfig,
-    ImageEncoderConfig,
-    LossConfig,
-    Positive,
-    SearchConfig,
-    TrainingConfig,
-    Weight,
-)
+from sightline import config
 
 
 @dataclass(frozen=True)
 class RewardConfig:
     """What self-critical training raises: the sum of these metrics by their weights."""
 
-    cider: Weight = 1.0
-    meteor: Weight = 0.0
+    cider: config.Weight = 1.0
+    meteor: config.Weight = 0.0
 
 
 @dataclass(frozen=True)
@@ -35,18 +25,18 @@ class CaptionRecipe:
     task: Literal["caption"] = "caption"
     description: str = ""
     benchmark: Literal["flickr8k", "flickr30k", "coco"] | None = None  # shows the paper's numbers
-    encoder: ImageEncoderConfig = field(default_factory=ImageEncoderConfig)
-    vocabulary: Positive = 10_000
-    min_count: Positive = 1
-    longest: Positive = 40  # training captions of more words are left out
-    batching: BatchingConfig = field(default_factory=BatchingConfig)
+    encoder: config.ImageEncoderConfig = field(default_factory=config.ImageEncoderConfig)
+    vocabulary: config.Positive = 10_000
+    min_count: config.Positive = 1
+    longest: config.Positive = 40  # training captions of more words are left out
+    batching: config.BatchingConfig = field(default_factory=config.BatchingConfig)
     # Minibatches of `batching.size` pictures with all their captions, which share their vectors
     captions_together: bool = False
     # Samples per picture of self-critical training, with batches of `batching.size` pictures; 0
     # trains with cross-entropy
-    self_critical: Count = 0
+    self_critical: config.Count = 0
     reward: RewardConfig = field(default_factory=RewardConfig)
-    model: DecoderConfig = field(default_factory=DecoderConfig)
-    loss: LossConfig = field(default_factory=LossConfig)
-    search: SearchConfig = field(default_factory=SearchConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
+    model: config.DecoderConfig = field(default_factory=config.DecoderConfig)
+    loss: config.LossConfig = field(default_factory=config.LossConfig)
+    search: config.SearchConfig = field(default_factory=config.SearchConfig)
+    training: config.TrainingConfig = field(default_factory=config.TrainingConfig)
