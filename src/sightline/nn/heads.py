@@ -45,6 +45,16 @@ class VocabularyHead(nn.Linear):
         # e^-10000 is 0 in any precision, so no gradient ever moves these
         self.bias.data[:first] = -1e4
 
+    def shortlisted(self, index: Tensor) -> VocabularyHead:
+        """The head of these tokens alone."""
+        with torch.device("meta"):  # without weights of its own
+            head = VocabularyHead(self.in_features, len(index), first=self.first)
+        head.weight, head.bias = (
+            nn.Parameter(part.detach()[index], requires_grad=False)
+            for part in (self.weight, self.bias)
+        )
+        return head
+
     def forward(self, readouts: Tensor, pointers: ContextSet | None = None) -> Tensor:
         return F.linear(readouts, self.weight, self.bias)
 

@@ -21,9 +21,7 @@ def sample(
     ] = 1.0,
     samples: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The same seed writes the same text.")] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object per text and line.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object per text.")] = False,
     figure: Annotated[
         Path | None,
         typer.Option(help="Also draw the text, each character shaded by its surprise, as PNG."),
