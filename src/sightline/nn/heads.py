@@ -115,13 +115,10 @@ class PointerHead(nn.Module):
         for name in ("tied", "sampled_softmax"):
             if getattr(config, name):
                 raise ConfigError(f"model.{name} is for a vocabulary; model.head=pointer has none")
-        if config.attention.hard:
-            raise ConfigError(
-                "model.attention.hard: a model with model.head=pointer cannot have it"
-            )
-        options = AttentionConfig(
-            size=config.attention.size, temperature=config.attention.temperature
-        )
+        looks = config.attention
+        if looks.hard:
+            raise ConfigError("model.attention.hard does not go with model.head=pointer")
+        options = AttentionConfig(size=looks.size, temperature=looks.temperature)
         self.attention = Attention(options, readout, context_size)
         self.specials = nn.Parameter(torch.randn(len(SPECIALS), context_size) * 0.1)
         self.embed = nn.Linear(context_size, config.embedding)
