@@ -1,5 +1,6 @@
 """`sightline sample`: let a language model write."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,8 +30,6 @@ def sample(
     device: Device = "auto",
 ) -> None:
     """Write text with a language model, as it comes."""
-    import json
-
     from sightline.runtime.partial import Partial
     from sightline.tasks import load_for
     from sightline.tasks.command_line import one_thread

@@ -95,8 +95,8 @@ class TextData(TaskData):
 
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
         if self.carries_state:
-            tokens = self.codec.stream(self.held_out)
-            return scores(_stream_loss(model, tokens, self.codec.begin))
+            nats, count = _stream_nats(model, self.codec.stream(self.held_out), self.codec.begin)
+            return scores(nats / max(1, count))
         lines = self.codec.lines(self.held_out)
         batches = batching.token_budget([len(line) for line in lines], 8192, 0, 0)
         return scores(nats_per_token(model, (_batch([lines[i] for i in b]) for b in batches)))
@@ -134,8 +134,8 @@ def target_vocabulary(recipe: LanguageModelRecipe) -> Vocabulary:
     return Vocabulary.load(folder / VOCAB)
 
 
-def _stream_loss(model: EncoderDecoder, tokens: Tokens, begin: int) -> float:
-    """Nats per token of a text, read in parts side by side, each after the context before it."""
+def _stream_nats(model: EncoderDecoder, tokens: Tokens, begin: int) -> tuple[float, int]:
+    """Summed nats of a text, read in parts side by side, each after the context before it."""
     import torch
 
     length, device = EVALUATION_LENGTH, next(model.parameters()).device
@@ -156,4 +156,4 @@ def _stream_loss(model: EncoderDecoder, tokens: Tokens, begin: int) -> float:
                     tensor[:, 0] = 0
             else:
                 nats, count = nats + loss.nats, count + loss.tokens
-    return nats / max(1, count)
+    return nats, count
