@@ -10,7 +10,6 @@ left out of the model's softmax.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -18,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.data.vocabulary import SPECIALS
 from sightline.search.steppers import (
     Ensemble,
     Fusion,
@@ -226,8 +226,8 @@ class Constrained(Wrapper):
     def start(self, context: ContextSet) -> State:
         inner = self.stepper.start(context)
         N = len(inner)
-        # a pointer's tokens are the positions of its inputs: their number is not known yet
-        self.constraint.check(N, self.vocab_size or sys.maxsize)
+        # a pointer's tokens are the special ones and the positions of its inputs
+        self.constraint.check(N, self.vocab_size or len(SPECIALS) + context.values.shape[1])
         return _ConstrainedState(inner, np.arange(N), np.empty((N, 0), dtype=np.int64))
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
