@@ -65,9 +65,7 @@ def given(captioner: Describer, texts: Sequence[str]) -> list[Description]:
     """Given texts as descriptions of encoded pictures 0, 1, …; unknown words have no name."""
     known = captioner.codec.vocab.ids
     return [
-        replace(
-            forced, tokens=tuple(t if t in known else SPECIALS[UNKNOWN] for t in forced.tokens)
-        )
+        replace(forced, tokens=tuple(t if t in known else SPECIALS[UNKNOWN] for t in forced.tokens))
         for forced in captioner.force(range(len(texts)), texts)
     ]
 
