@@ -48,6 +48,7 @@ TRAINING = TrainingConfig(
     tensorboard=False,
     optimiser=OptimiserConfig(learning_rate=1e-2),
 )
+SHORT = replace(TRAINING, steps=100, evaluate_every=100)
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class ClassRecipe(SortRecipe):
         )
     )
     search: SearchConfig = field(default_factory=lambda: SearchConfig(beam=2, max_length=1))
-    training: TrainingConfig = replace(TRAINING, steps=100, evaluate_every=100)
+    training: TrainingConfig = SHORT
 
 
 class PointerCodec(Codec):
