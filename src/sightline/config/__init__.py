@@ -1,7 +1,7 @@
 """Recipes: a YAML file names its `task`, whose dataclass (in `tasks/`) defines the keys.
 
 `sections.py` has the sections that tasks share, `reader.py` fills dataclasses from YAML with errors
-that give the line, `files.py` reads and writes files, `reference.py` documents every key.
+that give the line, `files.py` reads and writes files; `tools/recipe_keys.py` documents every key.
 """
 
 from sightline.config.files import parse_file, parse_text, to_dict, to_yaml, top_level
