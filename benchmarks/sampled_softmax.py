@@ -20,16 +20,17 @@ import torch
 
 from benchmarks import machine
 from sightline.commands.recipes import SHIPPED
-from sightline.config import LossConfig
 from sightline.data.vocabulary import BEGIN, END, SPECIALS
 from sightline.nn.decoder import Decoder
 from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.nn.model import Batch, EncoderDecoder
+from sightline.nn.objectives import Likelihood
 from sightline.nn.sampled_softmax import draw_log_uniform
 from sightline.tasks import read_recipe
 from sightline.tasks.translate import TranslateRecipe
 from sightline.training.optimisers import build_optimiser, clip_gradient
+from sightline.types import Inputs, Stream
 
 V = 30_000
 LENGTH = 14  # tokens of a sentence of Multi30k, on either side
@@ -50,7 +51,7 @@ def training_step(
     encoder = TextEncoder(recipe.encoder, V)
     config = replace(recipe.model, sampled_softmax=negatives)
     decoder = Decoder(config, V, encoder.dimension)
-    model = EncoderDecoder(encoder, decoder, LossConfig()).train()
+    model = EncoderDecoder(encoder, decoder, Likelihood()).train()
     settings = recipe.training.optimiser
     optimiser = build_optimiser(settings, model)
 
@@ -71,7 +72,7 @@ def main() -> None:
     torch.manual_seed(0)
     rows = recipe.batching.size // (2 * LENGTH)
     targets = torch.cat([torch.full((rows, 1), BEGIN), zipf(rows)], 1)
-    batch = Batch(targets, zipf(rows))
+    batch = Batch(targets, Inputs(rows, {"tokens": Stream(zipf(rows))}))
     steps = {negatives: training_step(recipe, negatives, batch) for negatives in NEGATIVES}
     best = dict.fromkeys(NEGATIVES, float("inf"))
     for round_ in range(repeats + 1):  # the first one only warms up

@@ -15,7 +15,8 @@ from sightline.config import (
     SearchConfig,
     TrainingConfig,
 )
-from sightline.tasks.caption import CaptionRecipe, CaptionTask
+from sightline.tasks.caption.data import CaptionData
+from sightline.tasks.caption.recipe import CaptionRecipe
 from sightline.training.loop import train
 
 COLOURS = {"red": (220, 30, 30), "green": (20, 160, 40), "blue": (30, 60, 220)}
@@ -60,5 +61,5 @@ def train_shapes(folder):
             optimiser=OptimiserConfig(learning_rate=5e-3),
         ),
     )
-    outcome = train(CaptionTask(recipe), folder / "run", console=Console(quiet=True))
+    outcome = train(CaptionData(recipe), folder / "run", console=Console(quiet=True))
     return recipe, outcome

@@ -13,8 +13,13 @@ from sightline.config import (
     SearchConfig,
 )
 from sightline.data.vocabulary import SPECIALS, Vocabulary
-from sightline.tasks import caption, language_model, translate
-from sightline.tasks.translator import SOURCE_VOCAB
+from sightline.tasks.caption.model import build_model as build_captioner
+from sightline.tasks.caption.model import build_network
+from sightline.tasks.caption.recipe import CaptionRecipe
+from sightline.tasks.language_model.model import build_model as build_language_model
+from sightline.tasks.language_model.recipe import LanguageModelRecipe
+from sightline.tasks.translate.model import build_model as build_translator
+from sightline.tasks.translate.recipe import TranslateRecipe
 
 NOUNS_AND_SUCH = ("a", "dog", "cat", "runs", "sits", "on", "the", "red", "grass", "sofa", "big")
 WORDS = Vocabulary("word", [*SPECIALS, *NOUNS_AND_SUCH])
@@ -38,37 +43,38 @@ def save(folder, recipe, model, **vocabularies):
 
 def save_captioner(folder):
     torch.manual_seed(0)
-    recipe = caption.CaptionRecipe(
+    recipe = CaptionRecipe(
         manifest=str(folder / "pictures.jsonl"),
         features=str(folder / "features"),
         encoder=ImageEncoderConfig("efficientnet_lite0", size=70, learning="scratch"),
         model=SMALL,
         search=SearchConfig(beam=3, max_length=8),
     )
-    return save(folder, recipe, caption.build_model(recipe, WORDS, published=False), vocab=WORDS)
+    model = build_captioner(recipe, WORDS, build_network(recipe, published=False))
+    return save(folder, recipe, model, vocab=WORDS)
 
 
 def save_translator(folder):
     torch.manual_seed(0)
-    recipe = translate.TranslateRecipe(
+    recipe = TranslateRecipe(
         manifest=str(folder / "pairs.jsonl"),
         encoder=RecurrentConfig(embedding=8, hidden=7),
         model=SMALL,
         search=SearchConfig(beam=3, max_length=20, length_penalty=1.0),
     )
-    model = translate.build_model(recipe, LETTERS, WORDS)
-    return save(folder, recipe, model, vocab=WORDS, **{SOURCE_VOCAB.removesuffix(".json"): LETTERS})
+    model = build_translator(recipe, LETTERS, WORDS)
+    return save(folder, recipe, model, vocab=WORDS, source_vocab=LETTERS)
 
 
 def save_language_model(folder):
     torch.manual_seed(0)
-    recipe = language_model.LanguageModelRecipe(
+    recipe = LanguageModelRecipe(
         text=str(folder / "text.txt"),
         model=DecoderConfig(
             embedding=16, hidden=32, layers=2, attention=AttentionConfig("none"), context=()
         ),
     )
-    model = language_model.build_model(recipe, LETTERS)
+    model = build_language_model(recipe, LETTERS)
     return save(folder, recipe, model, vocab=LETTERS)
 
 

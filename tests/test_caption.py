@@ -13,7 +13,7 @@ import sightline
 from shape_pictures import COLOURS, SHAPES
 from sightline.config import AttentionConfig, BatchingConfig
 from sightline.errors import DataError, UserError
-from sightline.tasks.caption import CaptionTask
+from sightline.tasks.caption.data import CaptionData
 from sightline.training.journal import read_log
 from sightline.training.loop import train
 
@@ -54,14 +54,14 @@ def test_lossless_copies_and_pixels_give_the_same_caption(shapes):
 
 def test_a_description_says_where_it_looked(shapes):
     folder, _, _ = shapes
-    found = sightline.load(folder / "run").describe(folder / "91.png", n_best=2)
-    rows, columns = found.layout.shape
-    assert found.attention.shape == (len(found.tokens), rows * columns)
-    np.testing.assert_allclose(found.attention.sum(1), 1, rtol=1e-4)
-    assert " ".join(found.tokens) == found.text
-    assert len(found.alternatives) == 1
-    assert found.alternatives[0].score <= found.score
-    json.dumps(found.to_json())
+    description = sightline.load(folder / "run").describe(folder / "91.png", n_best=2)
+    rows, columns = description.layout.shape
+    assert description.attention.shape == (len(description.tokens), rows * columns)
+    np.testing.assert_allclose(description.attention.sum(1), 1, rtol=1e-4)
+    assert " ".join(description.tokens) == description.text
+    assert len(description.alternatives) == 1
+    assert description.alternatives[0].score <= description.score
+    json.dumps(description.to_json())
 
 
 def test_the_prefix_is_honoured_and_an_unknown_word_refused(shapes):
@@ -88,11 +88,11 @@ def test_the_other_captioners_of_2015_are_only_configuration(shapes, tmp_path, c
         model=replace(recipe.model, **changes),
         training=replace(recipe.training, steps=40, evaluate_every=40),
     )
-    outcome = train(CaptionTask(recipe), tmp_path / "run", console=Console(quiet=True))
+    outcome = train(CaptionData(recipe), tmp_path / "run", console=Console(quiet=True))
     assert outcome.progress.metrics["bleu_1"] > 0.3
 
 
-def test_self_critical_training_goes_on_from_a_model_and_raises_its_reward(shapes, tmp_path):
+def test_self_critical_training_begins_with_a_model_and_raises_its_reward(shapes, tmp_path):
     folder, recipe, before = shapes
     training = replace(
         recipe.training,
@@ -102,18 +102,18 @@ def test_self_critical_training_goes_on_from_a_model_and_raises_its_reward(shape
         optimiser=replace(recipe.training.optimiser, learning_rate=1e-3),
     )
     recipe = replace(recipe, self_critical=4, training=training, batching=BatchingConfig(size=16))
-    outcome = train(CaptionTask(recipe), tmp_path / "run", console=Console(quiet=True))
+    outcome = train(CaptionData(recipe), tmp_path / "run", console=Console(quiet=True))
     rewards = [e["reward"] for e in read_log(outcome.run.log) if e["kind"] == "train"]
     assert rewards[-1] > rewards[0]
     assert outcome.progress.metrics["cider"] >= 0.95 * before.progress.metrics["cider"]
 
 
-def test_hard_attention_goes_on_from_soft_attention(shapes, tmp_path):
+def test_hard_attention_begins_with_soft_attention(shapes, tmp_path):
     folder, recipe, before = shapes
     hard = replace(recipe.model, attention=replace(recipe.model.attention, hard=True))
     training = replace(recipe.training, steps=20, evaluate_every=20, initial=str(folder / "run"))
     recipe = replace(recipe, model=hard, training=training)
-    outcome = train(CaptionTask(recipe), tmp_path / "run", console=Console(quiet=True))
+    outcome = train(CaptionData(recipe), tmp_path / "run", console=Console(quiet=True))
     assert outcome.progress.metrics["cider"] >= 0.9 * before.progress.metrics["cider"]
     log = [entry for entry in read_log(outcome.run.log) if entry["kind"] == "train"]
     assert {"reward", "baseline", "gradient_norm", "entropy"} <= set(log[-1])
@@ -124,4 +124,4 @@ def test_a_manifest_without_a_dev_split_is_refused(shapes, tmp_path):
     line = {"id": "1", "image": str(folder / "1.png"), "targets": ["a"], "split": "train"}
     (tmp_path / "bad.jsonl").write_text(json.dumps(line))
     with pytest.raises(DataError, match='no item of split "dev"'):
-        CaptionTask(replace(recipe, manifest=str(tmp_path / "bad.jsonl")))
+        CaptionData(replace(recipe, manifest=str(tmp_path / "bad.jsonl")))

@@ -1,6 +1,7 @@
 """Point and tell: where a box on the picture steers the attention, and what it leaves alone."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from sightline.config import AttentionConfig
 from sightline.errors import UserError
 from sightline.media.focus import LOWERED, check_focus, focus_bias, parse_focus
 from sightline.nn.attention import Attention
-from sightline.search import BeamOptions, beam, finish
+from sightline.runtime.describer import Options
+from sightline.search import BeamOptions, beam, constrain, finish
+from sightline.search.constraints import Banned
 from sightline.types import ContextSet, Description
 
 WHOLE = (0.0, 0.0, 1.0, 1.0)
@@ -101,7 +104,8 @@ def test_the_bias_multiplies_the_weights(kind):
 def test_attention_goes_into_the_box(captioner, box):
     for seed in range(3):
         source = picture(seed=seed)
-        bias = focus_bias(box, captioner.read(source).visible_box, captioner.encoder.grid())
+        (layout,) = captioner.reader.read(source)[0].layouts
+        bias = focus_bias(box, layout.box, layout.shape)
         free, steered = captioner.describe(source), captioner.describe(source, focus=box)
         assert inside(steered, bias).min() > 0.95 > inside(free, bias).mean()
 
@@ -111,24 +115,25 @@ def test_no_focus_and_a_level_bias_leave_the_result_alone(captioner):
     free = captioner.describe(source, n_best=3)
     everywhere = captioner.describe(source, n_best=3, focus=(0, 0, 1, 1))
     assert json.dumps(free.to_json()) == json.dumps(everywhere.to_json())
-    read = captioner.read(source)
-    vectors = captioner.encoder.encode(read.image[None])
-    context = ContextSet(vectors, np.ones(vectors.shape[:2], dtype=bool))
+    (inputs,) = captioner.reader.read(source)
+    stepper = constrain(captioner.stepper, Banned(captioner.codec.banned))
     options = BeamOptions(max_length=10, size=3)
-    plain = finish(beam(captioner.stepper, context, options))[0][0]
-    assert captioner.vocab.decode(plain.tokens[:-1]) == free.text
+    plain = finish(beam(stepper, captioner.encode(inputs), options))[0][0]
+    assert captioner.codec.vocab.decode(plain.tokens[:-1]) == free.text
     assert np.array_equal(plain.attention[:-1], free.attention)
 
 
 def test_a_batch_with_different_boxes_equals_its_singles(captioner):
     boxes = [(0, 0, 0.4, 0.4), None, (0.6, 0.5, 0.4, 0.5)]
     sources = [picture(seed=s, colour=c) for s, c in enumerate(["red", "green", "blue"])]
-    read = [captioner.read(source) for source in sources]
-    together = captioner.descriptions(finish(captioner.search(read, focus=boxes)))
-    for source, box, found in zip(sources, boxes, together, strict=True):
-        same(found, captioner.describe(source, focus=box))
-    for source, found in zip(sources, captioner.describe(sources, focus=boxes[0]), strict=True):
-        same(found, captioner.describe(source, focus=boxes[0]))
+    read = captioner.reader.read
+    inputs = [each for s, b in zip(sources, boxes, strict=True) for each in read(s, focus=b)]
+    together = captioner.descriptions(finish(captioner.search(inputs, Options())), inputs)
+    for source, box, description in zip(sources, boxes, together, strict=True):
+        same(description, captioner.describe(source, focus=box))
+    together = captioner.describe(sources, focus=boxes[0])
+    for source, description in zip(sources, together, strict=True):
+        same(description, captioner.describe(source, focus=boxes[0]))
 
 
 def test_the_command_takes_a_box(run_cli, shapes, captioner):
@@ -140,19 +145,18 @@ def test_the_command_takes_a_box(run_cli, shapes, captioner):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     expected = captioner.describe(folder / "84.png", focus=parse_focus(box), prefix="a")
-    found = json.loads(done.stdout)
-    assert found["text"] == expected.text
-    np.testing.assert_allclose(found["attention"], expected.attention, atol=1e-5)
+    printed = json.loads(done.stdout)
+    assert printed["text"] == expected.text
+    np.testing.assert_allclose(printed["attention"], expected.attention, atol=1e-5)
     wrong = run_cli("describe", "84.png", "--model", "run", "--focus", "0,0", cwd=folder)
     assert wrong.returncode == 2
     assert wrong.stderr.startswith("sightline: focus 0,0 is no box")
 
 
 def test_a_bias_that_does_not_fit_is_refused(captioner):
-    vectors = captioner.encoder.encode(captioner.read(picture()).image[None])
-    mask, bias = np.ones(vectors.shape[:2], dtype=bool), np.zeros((1, 2), np.float32)
+    context = captioner.encode(captioner.reader.read(picture())[0])
     with pytest.raises(UserError, match="bias of shape"):
-        captioner.stepper.start(ContextSet(vectors, mask, bias=bias))
+        captioner.stepper.start(replace(context, bias=np.zeros((1, 2), np.float32)))
 
 
 # ---------------------------------------------------------------------------- partial results

@@ -13,7 +13,9 @@ from sightline.config import BatchingConfig  # noqa: E402
 from sightline.errors import CheckpointError, ConfigError  # noqa: E402
 from sightline.media.image import ImageSpec, preprocess  # noqa: E402
 from sightline.nn.encoders.image import build_encoder  # noqa: E402
-from sightline.tasks.caption import CaptionTask  # noqa: E402
+from sightline.runtime.model_folder import find_model  # noqa: E402
+from sightline.tasks.caption.data import CaptionData  # noqa: E402
+from sightline.training.checkpoint import load_weights  # noqa: E402
 from sightline.training.loop import train  # noqa: E402
 
 UPPER = [("efficientnet_lite0", 32), ("efficientnet_lite2", 32), ("resnet50", 32), ("vgg16", 16)]
@@ -64,38 +66,38 @@ def test_a_mirrored_picture_is_the_preprocessed_one_reversed():
 def test_captions_together_have_the_loss_of_captions_apart(shapes):
     _, recipe, _ = shapes
     together = replace(recipe, captions_together=True, batching=BatchingConfig("similar_length", 8))
-    task, apart = CaptionTask(together), CaptionTask(recipe)
+    task, apart = CaptionData(together), CaptionData(recipe)
     torch.manual_seed(0)
     model = task.build_model().eval()
     batch = task.epoch(0)[0]
     assert len(batch.targets) == 2 * len(batch.inputs)  # two captions each, one set of vectors
-    total = task.loss(model, batch, None)[0].nats
+    total = model.loss(batch)[0].nats
     nats = 0.0
     for number, (picture, sequences) in enumerate(apart.examples):
         if apart.train[picture].id in batch.items:
             assert len(sequences) == 1
             epoch = replace(apart.epoch(0), batches=[np.array([number])])
-            nats += apart.loss(model, epoch[0], None)[0].nats
+            nats += model.loss(epoch[0])[0].nats
     assert total == pytest.approx(nats, rel=1e-4)
 
 
 def test_a_picture_with_fewer_captions_adds_only_padding(shapes):
     _, recipe, _ = shapes
-    task = CaptionTask(replace(recipe, captions_together=True))
+    task = CaptionData(replace(recipe, captions_together=True))
     full = task.epoch(0)
     (first, *_), *_ = full.batches
     task.examples[first] = (task.examples[first][0], task.examples[first][1][:1])
     torch.manual_seed(0)
     model = task.build_model().eval()
     batch = full[0]
-    loss, _ = task.loss(model, batch, None)
+    loss, _ = model.loss(batch)
     assert loss.tokens == sum(
         len(sequence) - 1 for i in full.batches[0] for sequence in task.examples[i][1]
     )
 
 
 @pytest.mark.parametrize("learning", ["upper", "tuned"])
-def test_it_learns_on_from_a_frozen_model_and_loads_whole(shapes, tmp_path, learning):
+def test_it_begins_with_a_frozen_model_and_loads_whole(shapes, tmp_path, learning):
     folder, recipe, _ = shapes
     training = replace(
         recipe.training,
@@ -111,17 +113,17 @@ def test_it_learns_on_from_a_frozen_model_and_loads_whole(shapes, tmp_path, lear
         batching=BatchingConfig("similar_length", 12),
         training=training,
     )
-    task = CaptionTask(recipe)
+    task = CaptionData(recipe)
     outcome = train(task, tmp_path / "run", console=Console(quiet=True))
     assert outcome.progress.metrics["cider"] > 5
     model = sightline.load(tmp_path / "run")  # the encoder comes from the checkpoint
     name = task.dev[0].id
     published = build_encoder("efficientnet_lite2", weights="default", size=recipe.encoder.size)
-    pixels = preprocess(sightline.media.image.read_image(task.dev[0].media), published.spec)[None]
-    changed = np.abs(model.encoder.encode(pixels) - published.encode(pixels)).max()
-    assert changed > 1e-4
+    (inputs,) = model.reader.read(task.dev[0].media)
+    vectors = model.encode(inputs).values
+    assert np.abs(vectors - published.encode(inputs["pictures"].values)).max() > 1e-4
     trained = model.describe(task.dev[0].media)
-    from_task = task._described(_trained(task, tmp_path / "run"), [task.dev[0]])[0]
+    from_task = task._describer(_trained(task, tmp_path / "run")).describe(name)
     assert (name, trained.text) == (name, from_task.text)
     np.testing.assert_allclose(trained.attention, from_task.attention, atol=2e-3)
 
@@ -131,11 +133,11 @@ def test_it_learns_on_from_a_frozen_model_and_loads_whole(shapes, tmp_path, lear
         features=str(tmp_path / "features"),
         training=replace(training, initial=str(tmp_path / "run"), steps=1, evaluate_every=1),
     )
-    with pytest.raises(ConfigError, match=r"encoder that learnt.*add encoder\.weights="):
-        CaptionTask(replace(taught, encoder=replace(taught.encoder, weights="default")))
-    frozen = CaptionTask(taught)  # reads what the encoder that learnt sees, and goes on from there
-    seen = frozen.pictures.read([name]).astype(np.float32)
-    np.testing.assert_allclose(seen, model.encoder.encode(pixels), atol=0.02, rtol=0.01)
+    with pytest.raises(ConfigError, match=r"encoder that learned.*add encoder\.weights="):
+        CaptionData(replace(taught, encoder=replace(taught.encoder, weights="default")))
+    frozen = CaptionData(taught)  # reads what the encoder that learned sees
+    seen = frozen.pictures.inputs([name])["vectors"].values.astype(np.float32)
+    np.testing.assert_allclose(seen, vectors, atol=0.02, rtol=0.01)
     train(frozen, tmp_path / "on", console=Console(quiet=True))
     assert sightline.load(tmp_path / "on").describe(task.dev[0].media).text
     with pytest.raises(CheckpointError, match="did not learn"):
@@ -143,9 +145,6 @@ def test_it_learns_on_from_a_frozen_model_and_loads_whole(shapes, tmp_path, lear
 
 
 def _trained(task, run):
-    from sightline.training.checkpoint import load_weights
-    from sightline.zoo import find
-
     model = task.build_model()
-    load_weights(model, find(run))
+    load_weights(model, find_model(run))
     return model.eval()

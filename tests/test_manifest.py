@@ -123,14 +123,14 @@ def test_a_task_can_ask_for_its_medium(tmp_path: Path) -> None:
     assert ":2: 'image' is missing" in fault(path, medium="image")
 
 
-def test_a_split_is_read_for_a_task(tmp_path: Path) -> None:
+def test_a_split_is_read_for_a_medium(tmp_path: Path) -> None:
     held_out = {"id": "2", "image": "b.jpg", "targets": ["a cat"], "split": "test"}
     path = manifest(tmp_path, {"id": "1", "image": "a.jpg", "targets": ["a dog"]}, held_out)
-    assert [example.id for example in read_split(path, "test", "caption")] == ["2"]
+    assert [example.id for example in read_split(path, "test", "image")] == ["2"]
     with pytest.raises(DataError, match="has no item of split 'dev'"):
-        read_split(path, "dev", "caption")
+        read_split(path, "dev", "image")
     with pytest.raises(DataError, match="'source' is missing"):
-        read_split(path, "test", "translate")
+        read_split(path, "test", "source")
 
 
 def test_missing_and_empty_manifests_are_clear(tmp_path: Path) -> None:

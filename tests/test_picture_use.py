@@ -11,7 +11,7 @@ import sightline
 from sightline.config import AttentionConfig
 from sightline.data.manifest import normalise_caption, read_split
 from sightline.data.vocabulary import BEGIN, END
-from sightline.tasks.caption import CaptionTask
+from sightline.tasks.caption.data import CaptionData
 from sightline.training.loop import train
 
 
@@ -22,14 +22,14 @@ def benchmark():
 
 @pytest.fixture(scope="module")
 def dev(shapes):
-    return read_split(shapes[1].manifest, "dev", "caption")
+    return read_split(shapes[1].manifest, "dev", "image")
 
 
 def test_nats_are_those_of_teacher_forcing(shapes, benchmark, dev):
     torch = pytest.importorskip("torch")
     folder, recipe, _ = shapes
     model = sightline.load(folder / "run")
-    use, task = benchmark.picture_use(model, dev), CaptionTask(recipe)
+    use, task = benchmark.picture_use(model, dev), CaptionData(recipe)
     for row, example in enumerate(dev[:3]):
         decoder = model.stepper.model.decoder
         tokens = [*task.vocab.encode(normalise_caption(example.targets[0])), END]
@@ -55,7 +55,7 @@ def test_a_picture_that_is_seen_tells_and_one_that_is_not_does_not(
         model=replace(recipe.model, attention=AttentionConfig(kind="none"), context=()),
         training=replace(recipe.training, steps=2, evaluate_every=2),
     )
-    train(CaptionTask(blind), tmp_path / "run", console=Console(quiet=True))
+    train(CaptionData(blind), tmp_path / "run", console=Console(quiet=True))
     use = benchmark.picture_use(sightline.load(tmp_path / "run"), dev)
     np.testing.assert_allclose(use.own, use.other, atol=1e-6)
 

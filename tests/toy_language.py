@@ -16,7 +16,8 @@ from sightline.config import (
     TrainingConfig,
     VocabularyConfig,
 )
-from sightline.tasks.translate import TranslateRecipe, TranslateTask
+from sightline.tasks.translate.data import TranslationData
+from sightline.tasks.translate.recipe import TranslateRecipe
 from sightline.training.loop import train
 
 DETERMINERS = {"the": "ka", "a": "um", "every": "jolo"}
@@ -115,9 +116,9 @@ def recipe(manifest, kind="word", steps=250, **changes):
 
 
 def train_toy(folder, **options):
-    """A translator of the toy language in folder/run; gives its outcome."""
+    """Train a translator of the toy language into folder/run."""
     manifest = folder / "toy.jsonl"
     if not manifest.exists():
         write_manifest(manifest)
-    task = TranslateTask(recipe(manifest, **options))
-    return train(task, folder / "run", console=Console(quiet=True))
+    data = TranslationData(recipe(manifest, **options))
+    return train(data, folder / "run", console=Console(quiet=True))

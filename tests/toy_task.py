@@ -75,10 +75,14 @@ class ToyTask:
     def answer(self, text):
         return text[::-1] if self.recipe.reverse else text
 
+    def prepare(self):
+        pass
+
     def build_model(self) -> EncoderDecoder:
         encoder = TextEncoder(self.recipe.encoder, len(self.vocab))
         decoder = Decoder(self.recipe.model, len(self.vocab), encoder.dimension)
-        return EncoderDecoder(encoder, decoder, Likelihood(self.recipe.loss))
+        share = self.recipe.training.scheduled_sampling
+        return EncoderDecoder(encoder, decoder, Likelihood(self.recipe.loss, share))
 
     def inputs(self, texts):
         tokens = Stream.ragged([np.array(self.vocab.encode(text), np.int64) for text in texts])
@@ -100,20 +104,17 @@ class ToyTask:
 
         return Epoch()
 
-    def loss(self, model, batch, state):
-        return model.loss(batch, state)
-
     def evaluate(self, model):
         stepper = TorchStepper(model)
         options = search.BeamOptions(size=3, max_length=self.recipe.longest + 3)
         context = TorchEncoder(model).encode(self.inputs(self.held_out))
-        found = search.finish(search.beam(stepper, context, options))
-        written = [self.vocab.decode(hypotheses[0].tokens) for hypotheses in found]
+        results = search.finish(search.beam(stepper, context, options))
+        written = [self.vocab.decode(hypotheses[0].tokens) for hypotheses in results]
         right = [w == self.answer(t) for w, t in zip(written, self.held_out, strict=True)]
         with torch.no_grad():
             targets = [[BEGIN, *self.vocab.encode(self.answer(t)), END] for t in self.held_out]
             loss, _ = model.loss(Batch(pad(targets), self.inputs(self.held_out)))
         return {"loss": loss.nats / loss.tokens, "exact": float(np.mean(right))}
 
-    def showcase(self, model):
+    def samples(self, model):
         return ""

@@ -4,7 +4,6 @@ A command's file imports only typer at its top and what it needs inside the func
 `sightline --help` starts in a fraction of a second and never imports torch.
 """
 
-import importlib
 import sys
 from collections.abc import Callable
 
@@ -26,6 +25,7 @@ from sightline.commands import (
 )
 from sightline.errors import UserError
 from sightline.tasks import all_specs
+from sightline.tasks.spec import find
 
 app = typer.Typer(
     name="sightline",
@@ -51,17 +51,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 
 
-def _task_commands() -> dict[str, Callable[..., None]]:
-    """The commands that tasks bring."""
-    commands = {name: place for spec in all_specs() for name, place in spec.commands.items()}
-    found = {}
-    for name, place in commands.items():
-        module, _, function = place.partition(":")
-        found[name] = getattr(importlib.import_module(module), function)
-    return found
-
-
-for name, function in {**COMMANDS, **_task_commands()}.items():
+for spec in all_specs():
+    COMMANDS |= {name: find(place) for name, place in spec.commands.items()}
+for name, function in COMMANDS.items():
     app.command(name)(function)
 app.add_typer(prepare.prepare, name="prepare")
 

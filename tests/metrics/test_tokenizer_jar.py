@@ -47,7 +47,7 @@ def test_random_odd_lines_come_out_as_from_the_jar(jar, tmp_path, seed):
     while len(lines) < 4000:
         line = "".join(rng.choice(FRAGMENTS) + rng.choice(GLUE) for _ in range(rng.randint(1, 7)))
         # An attribute's quotes may span lines there, and Java and Python differ in some Greek
-        # capitals beside digits (docs/metrics.md).
+        # capitals next to digits (docs/guides/metrics.md).
         if "='" not in line and '="' not in line and "\u03a3" not in line:
             lines.append(line)
     for line, theirs, ours in zip(

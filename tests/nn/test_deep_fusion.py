@@ -138,7 +138,7 @@ def test_a_batch_equals_its_singles():
 def test_a_shortlist_hears_the_same_words():
     model, _, _ = fused()
     tokens = [0, 1, 2, 3, 6, 7, 20]
-    small, whole = TorchStepper(shortlisted(model, tokens)), TorchStepper(model)
+    small, whole = TorchStepper(shortlisted(model.decoder, tokens)), TorchStepper(model)
     context = TorchEncoder(model).encode(sentences(SOURCES))
     mine, its = small.start(context), whole.start(context)
     for place in (1, 4, 5):
@@ -153,13 +153,14 @@ def test_a_shortlist_hears_the_same_words():
 @pytest.mark.parametrize("prior", PRIOR)
 def test_an_export_steps_the_same(prior):
     pytest.importorskip("onnx")
-    from sightline.export.graphs import start_graph, step_graph, text_graph
+    from sightline.export.encoder_graphs import encoder_graph
+    from sightline.export.graphs import start_graph, step_graph
 
     model = fused(prior)[0].float()
     ours = GraphStepper(
         step_graph(model.decoder, "int16"),
         start_graph(model.decoder, 8, "int16"),
-        text_graph(model.encoder, "int16"),
+        encoder_graph(model.encoder, "int16"),
     )
     theirs = TorchStepper(model)
     mine = ours.start(ours.encode(SOURCES))

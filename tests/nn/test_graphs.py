@@ -14,11 +14,12 @@ from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.objectives import Likelihood
 from sightline.nn.stepper import TorchStepper
-from sightline.types import ContextSet
+from sightline.types import ContextSet, Inputs, Stream
 
 pytest.importorskip("onnx")
+from sightline.export.encoder_graphs import encoder_graph
 from sightline.export.graph_writer import Graph, rounded_for_pairs
-from sightline.export.graphs import start_graph, step_graph, text_graph
+from sightline.export.graphs import start_graph, step_graph
 
 V, D, B, M = 23, 9, 4, 7
 CLOSE = 5e-4  # weights are kept in 16 bits
@@ -94,7 +95,7 @@ def both_reading(config, encoder, without=()):
     decoder = Decoder(small(config), V, text.dimension)
     model = lively(EncoderDecoder(text, decoder, Likelihood()))
     graphs = step_graph(decoder, "int16"), start_graph(decoder, text.dimension, "int16")
-    ours = GraphStepper(*graphs, text_graph(text, "int16"), without=without)
+    ours = GraphStepper(*graphs, encoder_graph(text, "int16"), without=without)
     theirs = TorchStepper(model).without(without)
     return theirs, lambda tokens: encoded(sentences(tokens), model), ours
 
@@ -294,3 +295,41 @@ def test_steering_is_added_to_the_scores():
     bias[:, 2], bias[1, 4] = 3.0, -2.0
     context = vectors()
     assert_same_steps(ours, theirs, ContextSet(context.values, context.mask, bias=bias))
+
+
+class Frames(torch.nn.Module):
+    """An encoder of two streams: frames of any number, and one vector for each example."""
+
+    def __init__(self):
+        super().__init__()
+        self.frame, self.whole = torch.nn.Linear(40, 20), torch.nn.Linear(3, 20)
+
+    def example(self):
+        frames = Stream(torch.zeros(2, 4, 40), torch.ones(2, 4, dtype=torch.bool))
+        return Inputs(2, {"frames": frames, "whole": Stream(torch.zeros(2, 3))})
+
+    def forward(self, inputs):
+        frames, whole = inputs["frames"], inputs["whole"]
+        values = torch.tanh(self.frame(frames.values) + self.whole(whole.values)[:, None])
+        return ContextSet(values, frames.mask)
+
+
+@pytest.mark.parametrize("weights", ["int16", "int8"])
+def test_any_encoder_becomes_a_graph_of_its_streams(weights):
+    torch.manual_seed(0)
+    encoder = Frames().eval()
+    graph = encoder_graph(encoder, weights)
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
+    assert [each.name for each in session.get_inputs()] == ["frames", "frames_mask", "whole"]
+    rng = np.random.default_rng(0)
+    frames = rng.normal(size=(3, 7, 40)).astype(np.float32)
+    mask = np.arange(7) < np.array([[7], [2], [5]])
+    whole = rng.normal(size=(3, 3)).astype(np.float32)
+    values, exists = session.run(
+        ["values", "mask"], {"frames": frames, "frames_mask": mask, "whole": whole}
+    )
+    np.testing.assert_array_equal(exists > 0, mask)
+    inputs = Inputs(3, {"frames": Stream(frames, mask), "whole": Stream(whole)})
+    with torch.no_grad():
+        expected = encoder(inputs.map(torch.from_numpy)).values.numpy()
+    np.testing.assert_allclose(values, expected, atol=1e-3 if weights == "int16" else 0.05)

@@ -102,7 +102,7 @@ def test_a_shortlist_of_a_tied_model_has_its_probabilities():
     context, _ = data()
     model = EncoderDecoder(given(D), tied.eval(), Likelihood())
     tokens = [0, 1, 2, 3, 5, 8, 30]
-    small = TorchStepper(shortlisted(model, tokens))
+    small = TorchStepper(shortlisted(model.decoder, tokens))
     whole = TorchStepper(model)
     begun = tied.start(context)  # the shortlist is of the output layer alone
     mine = small.step(begun, np.array([4, 5, 6])).log_probs

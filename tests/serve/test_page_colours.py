@@ -18,7 +18,7 @@ PAIRS = [  # what is drawn, on what, and the least contrast of text, large text 
     ("faint", "raised", 4.5),
     ("accent", "paper", 4.5),
     ("accent", "raised", 4.5),
-    ("trouble", "raised", 3),
+    ("error", "raised", 3),
     ("faint", "light", 3),
     ("edge", "paper", 3),
     ("edge", "raised", 3),

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from sightline.config import OptimiserConfig, ScheduleConfig, TrainingConfig
 from sightline.errors import TrainingError, UserError
+from sightline.nn import objectives
 from sightline.training.averaging import Average
 from sightline.training.checkpoint import Run
 from sightline.training.journal import read_log
@@ -118,11 +119,15 @@ def test_every_optimiser_learns_and_resumes_exactly(tmp_path, kind):
     assert losses[-1] < losses[0]
 
 
-def test_scheduled_sampling_grows_from_nothing_to_its_share(tmp_path):
-    task, shares = toy(scheduled_sampling=0.6), []
-    loss = task.loss
-    task.loss = lambda model, *rest: (shares.append(model.own_words), loss(model, *rest))[1]
-    train(task, tmp_path / "run", console=QUIET)
+def test_scheduled_sampling_grows_from_nothing_to_its_share(tmp_path, monkeypatch):
+    shares, sample = [], objectives.scheduled_sampling
+
+    def recorded(decoder, before, state, share):
+        shares.append(share)
+        return sample(decoder, before, state, share)
+
+    monkeypatch.setattr(objectives, "scheduled_sampling", recorded)
+    train(toy(scheduled_sampling=0.6), tmp_path / "run", console=QUIET)
     assert shares == pytest.approx([0.6 * step / 30 for step in range(30)])
 
 

@@ -92,9 +92,9 @@ def exact(model, features):
 def test_the_mean_of_the_estimator_is_the_exact_gradient(hard):
     model, features = tiny(hard)
     wanted = exact(model, features)
-    found = estimates(model, features)
-    error = found.std(0) / len(found) ** 0.5
-    z = (found.mean(0) - wanted) / error.clamp_min(1e-6)
+    drawn = estimates(model, features)
+    error = drawn.std(0) / len(drawn) ** 0.5
+    z = (drawn.mean(0) - wanted) / error.clamp_min(1e-6)
     assert float(z.abs().max()) < 5
     assert float(error.norm() / wanted.norm()) < 0.2
 
@@ -103,22 +103,22 @@ def test_without_credit_for_its_places_hard_attention_would_learn_something_else
     model, features = tiny(hard=True)
     wanted = exact(model, features)
     model.hard.config = replace(model.hard.config, reward=0.0)
-    found = estimates(model, features)
-    z = (found.mean(0) - wanted) / (found.std(0) / len(found) ** 0.5).clamp_min(1e-6)
+    drawn = estimates(model, features)
+    z = (drawn.mean(0) - wanted) / (drawn.std(0) / len(drawn) ** 0.5).clamp_min(1e-6)
     assert float(z.abs().max()) > 10
 
 
 def estimates(model, features):
     """Independent estimates of the gradient, each from 200 outputs."""
-    found = []
+    gradients = []
     batch = Batch(torch.zeros(1, 1, dtype=torch.long), features)
     for _ in range(60):
         model.zero_grad()
         loss, _ = model.train().loss(batch)
         # the loss is per token; the expectation is per output
         (loss.total * loss.tokens / 200).backward()
-        found.append(gradient(model))
-    return torch.stack(found)
+        gradients.append(gradient(model))
+    return torch.stack(gradients)
 
 
 def test_dropout_is_refused():
@@ -130,9 +130,9 @@ def test_dropout_is_refused():
 def test_out_of_training_the_loss_is_the_likelihood_of_the_targets():
     model, features = tiny()
     batch = Batch(torch.tensor([[BEGIN, 4, 5, END]]), features)
-    found, _ = model.eval().loss(batch)
+    loss, _ = model.eval().loss(batch)
     expected, _ = Likelihood()(model, batch)
-    assert found.nats == expected.nats > 0
+    assert loss.nats == expected.nats > 0
 
 
 def test_it_raises_the_score():
@@ -163,10 +163,10 @@ def test_the_reward_is_the_weighted_sum_of_the_metrics_of_marked_captions():
     reward = CaptionReward(vocab, texts, cider=1.0, meteor=3.0)
     marked = {item: [f"{text} zzz" for text in several] for item, several in texts.items()}
     metrics = Cider(frequencies=DocumentFrequencies.of(marked)), MeteorMetric()
-    for number, (found, item) in enumerate(
+    for number, (value, item) in enumerate(
         zip(reward(["one", "two"], tokens), ["one", "one", "two", "two"], strict=True)
     ):
         text = written[number] + ("" if number == 1 else " zzz")
         corpus = Corpus.of({0: text}, {0: marked[item]})
         cider, meteor = (float(m.item_scores(m.statistics(corpus))[0, 0]) for m in metrics)
-        assert found == pytest.approx(cider + 3 * meteor)
+        assert value == pytest.approx(cider + 3 * meteor)

@@ -83,8 +83,8 @@ def _write_page(photos: list[Sample], descriptions: list[Description]) -> None:
 def write_verses() -> None:
     """A language model's writing, and how surprised it was by it and by a sonnet."""
     import sightline
-    from sightline.commands import one_thread
     from sightline.figures import draw_surprise
+    from sightline.tasks.command_line import one_thread
 
     typer.echo(f"Loading the language model `{LANGUAGE_MODEL}` that ships with Sightline …")
     model = sightline.load(LANGUAGE_MODEL)

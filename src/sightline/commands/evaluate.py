@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.commands import Device
+from sightline.tasks.command_line import Device
 
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer
-    from sightline.tasks.spec import Evaluation, TaskSpec
+    from sightline.tasks.evaluation import Evaluation
+    from sightline.tasks.spec import TaskSpec
 
 
 def evaluate(

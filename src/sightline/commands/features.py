@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sightline.commands import Device
+from sightline.tasks.command_line import Device
 
 
 def features(

@@ -238,8 +238,8 @@ class Reader:
 def _default(schema: Any, key: str) -> Any:
     """The section that a recipe has at `key` where none is written."""
     (item,) = (each for each in dataclasses.fields(schema) if each.name == key)
-    made = item.default_factory is not dataclasses.MISSING
-    return item.default_factory() if made else None  # type: ignore[misc]
+    factory: Any = item.default_factory
+    return None if factory is dataclasses.MISSING else factory()
 
 
 def _is_union(hint: Any) -> bool:

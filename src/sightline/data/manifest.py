@@ -2,7 +2,7 @@
 
     {"id": "a", "image": "images/a.jpg", "targets": ["a dog runs", "a dog"], "split": "train"}
 
-docs/data.md describes it for people with data of their own.
+docs/reference/file-formats.md describes it for people with their own data.
 """
 
 from __future__ import annotations

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 # whole numbers too, see `Graph.whole_product`.
 Weights = Literal["int16", "int8"]
 OPSET = 17
-FLOAT, INT8, INT32, INT64 = 1, 3, 6, 7  # onnx.TensorProto's numbers for them
+FLOAT, INT8, INT64 = 1, 3, 7  # onnx.TensorProto's numbers for them
 SMALL = 256  # a tensor of fewer numbers stays in full precision: it would save nothing
 MANY = 1 << 14  # for a weight of fewer numbers it does not pay to round what it is multiplied with
 ZERO = 128  # the byte that stands for 0 among values of 8 bits
 FEW = 8  # numbers of a constant that is kept once
+# The axis of a weight that has a factor for each entry, by what it is an input of; 0 elsewhere
+OUTPUTS = {"GRU": 1, "LSTM": 1, "RNN": 1, "MatMul": 1}
 TINY = 1e-20  # keeps a row of zeros from being divided by zero
 
 
@@ -79,10 +81,10 @@ class Graph:
             return self.whole_product(value, turned)
         return self("MatMul", value, self.weight(np.ascontiguousarray(turned), axis=1)), ""
 
-    def _scaled(self, found: str, factors: str) -> str:
+    def _scaled(self, product: str, factors: str) -> str:
         # Not with the factors of weight and rows multiplied first: onnxruntime 1.31 then makes one
         # operation of the product, both factors and the bias, and has the rows' factor scale it.
-        return self("Mul", found, factors) if factors else found
+        return self("Mul", product, factors) if factors else product
 
     def _computes_whole(self, size: int) -> bool:
         return self.weights == "int8" and size >= MANY
@@ -100,8 +102,8 @@ class Graph:
         zero = self.constant(np.array(ZERO, np.uint8))
         value, most = (value, "") if bounded else self.by_largest(value)
         coarse = self("QuantizeLinear", value, self.number(1 / 127), zero)
-        found = self("Cast", self("MatMulInteger", coarse, self.constant(small), zero), to=FLOAT)
-        return self("Mul", found, self.constant(scale / np.float32(127))), most
+        product = self("Cast", self("MatMulInteger", coarse, self.constant(small), zero), to=FLOAT)
+        return self("Mul", product, self.constant(scale / np.float32(127))), most
 
     def by_largest(self, values: str, *, positive: bool = False) -> tuple[str, str]:
         """Values (…, n) divided by the largest of their row, its sign aside, and these (…, 1)."""
@@ -113,10 +115,10 @@ class Graph:
 
     def product_in_bytes(self, value: str, *weights: Tensor) -> tuple[str, str]:
         """`product` (B, M, out) in whole numbers of 8 bits, and what `mix` multiplies them with."""
-        found, factors = self._product(value, *weights)
-        found, most = self.by_largest(found)
+        product, factors = self._product(value, *weights)
+        product, most = self.by_largest(product)
         zero = self.constant(np.array(0, np.int8))
-        small = self("QuantizeLinear", found, self.number(1 / 127), zero)
+        small = self("QuantizeLinear", product, self.number(1 / 127), zero)
         factors = self("Transpose", self._scaled(most, factors), perm=[0, 2, 1])  # (B, 1, M)
         return small, self("Mul", factors, self.number(1 / 127**2))
 
@@ -129,8 +131,8 @@ class Graph:
         shares, most = self.by_largest(self("Mul", shares, factors), positive=True)
         zero = self.constant(np.array(0, np.uint8))
         coarse = self("QuantizeLinear", shares, self.number(1 / 127), zero)
-        found = self("Cast", self("MatMulInteger", coarse, small), to=FLOAT)
-        return self("Mul", found, most)
+        product = self("Cast", self("MatMulInteger", coarse, small), to=FLOAT)
+        return self("Mul", product, most)
 
     # ------------------------------------------------------------------------- constants
 
@@ -226,20 +228,17 @@ def finished(graph: onnx.GraphProto) -> onnx.ModelProto:
     return model
 
 
-def with_weights_stored(content: bytes) -> onnx.ModelProto:
-    """A traced model of convolutions with its weights stored as a Graph stores them.
-
-    Always in 16 bits: with 8, EfficientNet-Lite2's vectors are off by 17 % (RMS), with 8 for its
-    wide convolutions alone by 6 %, which a third of all captions show.
-    """
+def with_weights_stored(content: bytes, weights: Weights) -> onnx.ModelProto:
+    """A traced model with its weights stored as a Graph stores them."""
     import onnx
     from onnx import numpy_helper
 
-    graph, ours = onnx.load_from_string(content).graph, Graph("int16")
+    graph, ours = onnx.load_from_string(content).graph, Graph(weights)
+    used_by = {name: node.op_type for node in graph.node for name in node.input}
     for tensor in graph.initializer:
         values = numpy_helper.to_array(tensor)
         if values.dtype == np.float32 and values.ndim > 1:
-            ours("Identity", ours.weight(values))
+            ours("Identity", ours.weight(values, OUTPUTS.get(used_by.get(tensor.name, ""), 0)))
             ours.nodes[-1].output[0] = tensor.name
         else:
             ours.constants[tensor.name] = values

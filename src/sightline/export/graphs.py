@@ -1,4 +1,4 @@
-"""A decoder and a text encoder as ONNX graphs, written out from their equations.
+"""A decoder as ONNX graphs, written out from its equations.
 
 `start` is run once per input, `step` once per token. Whatever a step multiplies the context with
 is multiplied into the context set at the start: a step needs ẑ = Σ α_i c_i only through linear
@@ -10,32 +10,24 @@ Rows are grouped as in `nn/attention.py`: N = B · K rows share B context sets.
 
 from __future__ import annotations
 
-import io
-import warnings
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from sightline.data.vocabulary import END, PAD, SPECIALS
-from sightline.errors import ConfigError
+from sightline.data.vocabulary import END, SPECIALS
+from sightline.export.attention_graph import EMPTY, attend, scores_of, sharpened
 from sightline.export.graph_writer import (
     FLOAT,
     INT8,
-    INT32,
     INT64,
-    OPSET,
     Graph,
     Weights,
-    with_weights_stored,
 )
 from sightline.nn.attention import Attention
 from sightline.nn.decoder import Decoder
 from sightline.nn.deep_fusion import FusedDecoder, LanguageModelCells
-from sightline.nn.encoders.image import ImageEncoder
-from sightline.nn.encoders.picture import PictureEncoder
-from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.heads import PointerHead, VocabularyHead
 from sightline.nn.recurrent import GATES, Recurrent
 from sightline.runtime.model_folder import LEADING
@@ -44,8 +36,6 @@ if TYPE_CHECKING:
     import onnx
 
 NOTHING = -1e30  # the bias of a position that does not exist
-EMPTY = -1e29  # a bias below this says that there is no such position
-LOWEST = float(np.finfo(np.float32).min)
 LAST = 2**31 - 1  # where a slice ends that goes to the end
 Sizes = dict[str, tuple[int, tuple[str | int, ...]]]  # inputs: type and shape
 
@@ -73,7 +63,7 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
     For a pointer head also pointer_keys (B, 4 + M, A) and pointer_inputs (B, 4 + M, G).
     """
     g, config = Graph(weights), decoder.config
-    found: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     mask = g("Unsqueeze", "mask", g.shape(1))  # (B, 1, M)
     total = g("Squeeze", g("MatMul", mask, "values"), g.shape(1))
     count = g("Clip", g("ReduceSum", "mask", g.shape(1), keepdims=1), g.number(1.0))
@@ -88,35 +78,35 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
             state = g("Expand", state, g.shape(1, config.layers * config.hidden))
         names = [f"{part}{layer}" for layer in range(config.layers)]
         sizes = g.shape(*[config.hidden] * config.layers)
-        found |= dict(zip(names, g.split(state, sizes, config.layers), strict=True))
+        outputs |= dict(zip(names, g.split(state, sizes, config.layers), strict=True))
     weight, embedding = _input_weight(decoder), config.embedding
     if "every" in decoder.entries:
         entering = g.linear(mean, decoder.enter_every.weight, decoder.enter_every.bias)
-        found["constant"] = g.linear(entering, weight[:, embedding : 2 * embedding])
+        outputs["constant"] = g.linear(entering, weight[:, embedding : 2 * embedding])
     if "first" in decoder.entries:
         picture = g.linear(mean, decoder.enter_first.weight, decoder.enter_first.bias)
-        projected = _project(g, decoder, picture, found.get("constant"))
-        found |= _advance(g, decoder, projected, found)
+        projected = _project(g, decoder, picture, outputs.get("constant"))
+        outputs |= _advance(g, decoder, projected, outputs)
     if decoder.attention is not None:
         key = decoder.attention.key
-        found["keys"] = g("Add", g.product("values", key.weight), g.vector(key.bias))
+        outputs["keys"] = g("Add", g.product("values", key.weight), g.vector(key.bias))
         read = _context_weights(decoder, context_size)
         if weights == "int8":
-            found["mixed"], found["factors"] = g.product_in_bytes("values", *read)
+            outputs["mixed"], outputs["factors"] = g.product_in_bytes("values", *read)
         else:
-            found["mixed"] = g.product("values", *read)
+            outputs["mixed"] = g.product("values", *read)
     if isinstance(decoder.output, PointerHead):
-        found |= _pointers(g, decoder, decoder.output)
+        outputs |= _pointers(g, decoder, decoder.output)
     if isinstance(decoder, FusedDecoder):
         nothing = g("Mul", g("ReduceSum", mean, g.shape(1), keepdims=1), g.number(0.0))  # (B, 1)
         size = g.shape(1, decoder.prior.recurrent.hidden)
-        found |= {name: g("Expand", nothing, size) for name in _prior_states(decoder)}
+        outputs |= {name: g("Expand", nothing, size) for name in _prior_states(decoder)}
     sizes_of = {
         "values": ("examples", "positions", context_size),
         "mask": ("examples", "positions"),
     }
     inputs = {name: (FLOAT, size) for name, size in sizes_of.items()}
-    return g.model(inputs, found, {"mixed": INT8} if weights == "int8" else None)
+    return g.model(inputs, outputs, {"mixed": INT8} if weights == "int8" else None)
 
 
 def _context_weights(decoder: Decoder, context_size: int) -> list[Tensor]:
@@ -153,7 +143,7 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     """One token per row. `forbidden` (V,) is added to the logits: −inf for what is not written.
 
     `bias` (B, M) is added to the scores: −1e30 where there is no position, 0 or a preference
-    elsewhere. `count` (1,) is how many of the likeliest tokens are told apart from the rest.
+    elsewhere. `count` (1,) is how many of the likeliest tokens are given apart from the rest.
     A pointer head has no `forbidden`: its log_probs are (N, 4 + M).
     """
     g, config = Graph(weights), decoder.config
@@ -164,13 +154,13 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     matrix = g.weight(decoder.embed.weight) if pointer is None else ""
     embedded, projected = _read(g, decoder, matrix, inputs)  # (N, E), (N, gates)
     own, query, gate = _from_hidden(g, decoder)
-    found: dict[str, str] = {}
+    made: dict[str, str] = {}
     readout = ""
     if decoder.attention is not None:
-        found, context, readout = _glimpse(g, decoder, query, gate, inputs)
+        made, context, readout = _glimpse(g, decoder, query, gate, inputs)
         projected = g("Add", projected, context)
-    found |= _advance(g, decoder, projected, {name: name for name in states}, own)
-    hidden = found[f"h{config.layers - 1}"]
+    made |= _advance(g, decoder, projected, {name: name for name in states}, own)
+    hidden = made[f"h{config.layers - 1}"]
     if config.output == "deep":  # E y_{t-1} + L_h h_t + L_z ẑ_t
         layer = decoder.from_hidden
         hidden = g("Add", embedded, g.linear(hidden, layer.weight, layer.bias, bounded=True))
@@ -179,7 +169,7 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
         size = decoder.prior.recurrent.hidden
         inputs |= dict.fromkeys(_prior_states(decoder), (FLOAT, ("rows", size)))
         prior, after = _prior(g, decoder)
-        hidden, found = g("Add", hidden, prior), found | after
+        hidden, made = g("Add", hidden, prior), made | after
     if pointer is None:
         inputs["forbidden"] = (FLOAT, (decoder.vocab_size,))
         logits = _logits(g, decoder, hidden, matrix)
@@ -189,10 +179,10 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
     outputs = {"log_probs": g("LogSoftmax", logits, axis=1)}
     if pointer is not None:  # its attention is its output
         after_specials = g.shape(len(SPECIALS)), g.shape(LAST), g.shape(1)
-        found["weights"] = g("Slice", g("Exp", outputs["log_probs"]), *after_specials)
+        made["weights"] = g("Slice", g("Exp", outputs["log_probs"]), *after_specials)
     best = g.many("TopK", outputs["log_probs"], "count", outputs=2, axis=1)
     outputs |= dict(zip(LEADING, best, strict=True))
-    outputs |= {name if name == "weights" else f"next_{name}": at for name, at in found.items()}
+    outputs |= {name if name == "weights" else f"next_{name}": at for name, at in made.items()}
     return g.model(inputs, outputs, {LEADING[1]: INT64})
 
 
@@ -231,21 +221,21 @@ def _glimpse(
     if whole:
         inputs["factors"] = (FLOAT, ("examples", 1, "positions"))
     inputs["bias"] = (FLOAT, ("examples", "positions"))
-    rows = _attend(g, attention, query, looks_back(decoder))  # (B, K, M)
-    found = {"weights": g("Flatten", rows, axis=2)}  # (N, M)
+    rows = attend(g, attention, query, looks_back(decoder))  # (B, K, M)
+    made = {"weights": g("Flatten", rows, axis=2)}  # (N, M)
     if looks_back(decoder):
         inputs["attended"] = (FLOAT, ("rows", "positions"))
         summed = config.attention.cumulative
-        both = g("Add", "attended", found["weights"]) if summed else found["weights"]
-        found["attended"] = g("Identity", both)
+        both = g("Add", "attended", made["weights"]) if summed else made["weights"]
+        made["attended"] = g("Identity", both)
     mix = g.mix(rows, "mixed", "factors") if whole else g("MatMul", rows, "mixed")
     context = g("Reshape", mix, g.shape(-1, gates + size))
     if config.gate:
         context = g("Mul", g("Sigmoid", gate), context)  # β_t ẑ_t
     if not size:
-        return found, context, ""
+        return made, context, ""
     context, readout = g.split(context, g.shape(gates, size), 2)
-    return found, context, readout
+    return made, context, readout
 
 
 def _logits(g: Graph, decoder: Decoder, readout: str, matrix: str) -> str:
@@ -260,14 +250,14 @@ def _logits(g: Graph, decoder: Decoder, readout: str, matrix: str) -> str:
 def _point(g: Graph, head: PointerHead, readout: str) -> str:
     """The score of each token of the context set, (N, 4 + M); −inf where there is none."""
     attention = head.attention
-    scores = _scores(g, attention, g.linear(readout, attention.query.weight), "pointer_keys")
+    scores = scores_of(g, attention, g.linear(readout, attention.query.weight), "pointer_keys")
     never = np.full((1, len(SPECIALS)), NOTHING, np.float32)
     never[0, END] = 0
     examples = g("Concat", g("Shape", "bias", start=0, end=1), g.shape(1), axis=0)
     bias = g("Concat", g("Expand", g.vector(never), examples), "bias", axis=1)  # (B, 4 + M)
     scores = g("Add", scores, g("Unsqueeze", bias, g.shape(1)))
     exists = g("Greater", scores, g.number(EMPTY))
-    scores = _sharpened(g, scores, attention.config.temperature)
+    scores = sharpened(g, scores, attention.config.temperature)
     return g("Flatten", g("Where", exists, scores, g.number(-np.inf)), axis=2)
 
 
@@ -366,163 +356,3 @@ def _lstm(g: Graph, size: int, total: str, c: str) -> tuple[str, str]:
     i, f = g.split(g("Sigmoid", i_f), g.shape(size, size), 2)
     c = g("Add", g("Mul", f, c), g("Mul", i, g("Tanh", new)))
     return g("Mul", g("Sigmoid", out), g("Tanh", c)), c
-
-
-# ---------------------------------------------------------------------------------- attention
-
-
-def _scores(g: Graph, attention: Attention, query: str, keys: str) -> str:
-    """The scores (B, K, M) of queries (N, A) and keys (B, M, A)."""
-    config = attention.config
-    query = g("Reshape", query, g.grouped(1, config.size, of=keys))  # (B, K, 1, A)
-    hidden = g("Add", g("Unsqueeze", keys, g.shape(1)), query)  # (B, K, M, A)
-    if config.kind == "location":  # U (F * α₋)
-        edge = config.width // 2
-        before = g("Unsqueeze", "attended", g.shape(1))  # (N, 1, M)
-        seen = g("Conv", before, g.weight(attention.filters.weight), pads=[edge, edge])
-        seen = g.product(g("Transpose", seen, perm=[0, 2, 1]), attention.location.weight)
-        hidden = g("Add", hidden, g("Reshape", seen, g.grouped("positions", config.size, of=keys)))
-    # v · each row as one row times a matrix: onnxruntime takes a quarter of the time that it
-    # needs for a matrix times one column
-    score = g.vector(attention.score.weight)  # (1, A)
-    every = g("Reshape", g("Tanh", hidden), g.shape(-1, config.size))  # (B·K·M, A)
-    return g("Reshape", g("Gemm", score, every, transB=1), g.grouped("positions", of=keys))
-
-
-def _attend(g: Graph, attention: Attention, query: str, looks_back: bool) -> str:
-    """The weights (B, K, M) of a query (N, A); those of hard attention by their expectation."""
-    config = attention.config
-    scores = _scores(g, attention, query, "keys")  # (B, K, M)
-    scores = g("Add", scores, g("Unsqueeze", "bias", g.shape(1)))
-    if attention.is_plain:  # e^-1e30 is 0: nothing else is needed
-        return g("Softmax", _sharpened(g, scores, config.temperature), axis=2)
-    normalised = _normalise(g, attention, g("Flatten", scores, axis=2), looks_back)
-    return g("Reshape", normalised, g.grouped("positions", of="keys"))
-
-
-def _normalise(g: Graph, attention: Attention, scores: str, looks_back: bool) -> str:
-    """As Attention.normalise of scores (N, M), which the mask is in."""
-    config = attention.config
-    allowed = g("Greater", scores, g.number(EMPTY))
-    if config.window and looks_back:
-        allowed = _window(g, allowed, config.window)
-    scores = g("Where", allowed, scores, g.number(LOWEST))
-    if config.top_k:  # of at least top_k places, however short the context is
-        places = g("Pad", scores, g.shape(0, 0, 0, config.top_k), g.number(LOWEST))
-        best, _ = g.many("TopK", places, g.shape(config.top_k), outputs=2, axis=1)
-        least = g("Gather", best, g.shape(config.top_k - 1), axis=1)  # (N, 1)
-        allowed = g("And", allowed, g("GreaterOrEqual", scores, least))
-    scores = _sharpened(g, scores, config.temperature)
-    kept = g("Cast", allowed, to=FLOAT)
-    if config.smoothing:
-        positive = g("Mul", g("Sigmoid", scores), kept)
-        total = g("ReduceSum", positive, g.shape(1), keepdims=1)
-        return g("Div", positive, g("Clip", total, g.number(1e-30)))
-    scores = g("Where", allowed, scores, g.number(LOWEST))
-    return g("Mul", g("Softmax", scores, axis=1), kept)
-
-
-def _sharpened(g: Graph, scores: str, temperature: float) -> str:
-    return scores if temperature == 1 else g("Div", scores, g.number(temperature))
-
-
-def _window(g: Graph, allowed: str, reach: int) -> str:
-    """Only within `reach` of the last focus, where there is one."""
-    size = g("Squeeze", g("Shape", "attended", start=1, end=2), g.shape(0))
-    positions = g("Range", g.integer(0), size, g.integer(1))  # (M,)
-    focus = g("ArgMax", "attended", axis=1, keepdims=1)  # (N, 1)
-    near = g("LessOrEqual", g("Abs", g("Sub", positions, focus)), g.integer(reach))
-    inside = g("And", near, allowed)
-    any_inside = g("ReduceMax", g("Cast", inside, to=FLOAT), axes=[1], keepdims=1)
-    paid = g("ReduceSum", "attended", g.shape(1), keepdims=1)
-    has_focus = g("Greater", g("Mul", paid, any_inside), g.number(0.0))
-    return g("And", allowed, g("Or", near, g("Not", has_focus)))
-
-
-# ---------------------------------------------------------------------------------- encoders
-
-
-def encoder_graph(encoder: nn.Module, weights: Weights) -> onnx.ModelProto:
-    """An encoder's graph: each input is named for the stream that it takes."""
-    if isinstance(encoder, TextEncoder):
-        return text_graph(encoder, weights)
-    if isinstance(encoder, PictureEncoder) and encoder.network is not None:
-        return picture_graph(encoder.network)
-    raise ConfigError(f"there is no export of a {type(encoder).__name__} yet")
-
-
-def picture_graph(encoder: ImageEncoder) -> onnx.ModelProto:
-    """Preprocessed pictures (B, 3, S, S) → values (B, M, D), traced."""
-    side = encoder.spec.size
-    buffer = io.BytesIO()
-    with warnings.catch_warnings(), torch.inference_mode():
-        # the tracer finds that the picture's size becomes a constant: it is one
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            encoder,
-            (torch.zeros(2, 3, side, side),),
-            cast(Any, buffer),  # a file would do as well
-            dynamo=False,
-            opset_version=OPSET,
-            input_names=["pictures"],
-            output_names=["values"],
-            dynamic_axes={"pictures": {0: "examples"}, "values": {0: "examples"}},
-        )
-    return with_weights_stored(buffer.getvalue())
-
-
-def text_graph(encoder: TextEncoder, weights: Weights) -> onnx.ModelProto:
-    """Token ids (B, M) → values (B, M, D), mask (B, M); for a summary M is 1."""
-    g, config = Graph(weights), encoder.config
-    mask = g("Cast", g("Not", g("Equal", "tokens", g.integer(PAD))), to=FLOAT)
-    lengths = g("Cast", g("ReduceSum", mask, g.shape(1), keepdims=0), to=INT32)
-    embedded = g("Gather", g.weight(encoder.embed.weight), "tokens")  # (B, M, E)
-    hidden = g("Transpose", embedded, perm=[1, 0, 2])  # (M, B, E)
-    last = ""
-    for layer in encoder.layers:
-        outputs, last = _sequence(
-            g, list(cast(Any, layer)), hidden, lengths
-        )  # (M, directions, B, H)
-        merged = g("Transpose", outputs, perm=[0, 2, 1, 3])
-        hidden = g("Reshape", merged, g.shape(0, 0, -1))
-    if config.summary:
-        last = g("Reshape", g("Transpose", last, perm=[1, 0, 2]), g.shape(0, 1, -1))
-        mask = g("Slice", mask, g.shape(0), g.shape(1), g.shape(1))
-        found = {"values": last, "mask": mask}
-    else:
-        found = {"values": g("Transpose", hidden, perm=[1, 0, 2]), "mask": mask}
-    return g.model({"tokens": (INT64, ("examples", "positions"))}, found)
-
-
-ORDER: dict[str, list[int]] = {"rnn": [0], "gru": [1, 0, 2], "lstm": [0, 3, 1, 2]}  # ONNX's gates
-
-
-def _sequence(g: Graph, directions: list[Any], inputs: str, lengths: str) -> list[str]:
-    """One layer over whole sequences, forward or both ways: every h, and the last."""
-    first: Recurrent = directions[0]
-    kind, size = first.kind, first.hidden
-
-    def gathered(name: str) -> Any:
-        both = []
-        for recurrent in directions:
-            blocks = getattr(recurrent, f"{name}_l0").detach().chunk(GATES[kind])
-            both.append(np.concatenate([blocks[i].numpy() for i in ORDER[kind]]))
-        return np.stack(both)  # (directions, gates · H, …)
-
-    bias = np.concatenate([gathered("bias_ih"), gathered("bias_hh")], axis=1)
-    options: dict[str, Any] = {"linear_before_reset": 1} if kind == "gru" else {}
-    way: Literal["forward", "bidirectional"] = "forward"
-    if len(directions) == 2:
-        way = "bidirectional"
-    return g.many(
-        kind.upper(),
-        inputs,
-        g.weight(gathered("weight_ih"), axis=1),
-        g.weight(gathered("weight_hh"), axis=1),
-        g.vector(bias),
-        lengths,
-        outputs=2,
-        hidden_size=size,
-        direction=way,
-        **options,
-    )

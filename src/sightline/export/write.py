@@ -134,7 +134,8 @@ def _networks(loaded: Describer) -> tuple[Any, Any]:
 
 def _graphs(encoder: Any, decoder: Any, weights: Weights) -> dict[str, bytes]:
     """The graphs of a model, by file name."""
-    from sightline.export.graphs import encoder_graph, start_graph, step_graph
+    from sightline.export.encoder_graphs import encoder_graph
+    from sightline.export.graphs import start_graph, step_graph
 
     graphs = {STEP: step_graph(decoder, weights)}
     if encoder is not None:

@@ -3,7 +3,7 @@
 Only the rules: which strings are tokens, in order of preference. `lexer.py` runs them (the longest
 match wins) and `ptb.py` says what becomes of each. They were learned from the tokeniser's published
 grammars and its behaviour, and checked state by state against the automaton inside its jar (see
-docs/metrics.md).
+docs/guides/metrics.md).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ import torch
 from sightline.errors import UserError
 
 
-def pick_device(name: str, asked: str) -> torch.device:
-    """The device of that name, tried out; auto is a GPU where there is one. `asked`: by whom."""
+def pick_device(name: str, key: str) -> torch.device:
+    """The device of that name, tried out; auto is a GPU where there is one. Errors name `key`."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
@@ -18,5 +18,5 @@ def pick_device(name: str, asked: str) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
-        raise UserError(f"{asked}={name} cannot be used here: {reason}") from None
+        raise UserError(f"{key}={name} cannot be used here: {reason}") from None
     return device

@@ -21,7 +21,7 @@ from sightline.nn.kernels.likelihood import chosen_and_normaliser
 from sightline.nn.sampled_softmax import sampled_log_probs
 from sightline.types import ContextSet
 
-# log p of each target (R,), and the mean log p over all tokens (R,) where it was asked for
+# log p of each target (R,), and the mean log p over all tokens (R,) for label smoothing
 Likelihoods = tuple[Tensor, Tensor | None]
 
 
@@ -62,7 +62,7 @@ class VocabularyHead(nn.Linear):
         if self.negatives and self.training and not without:
             chosen = sampled_log_probs(self.weight, self.bias, given, wanted, self.negatives)
             return chosen, None
-        bias = self.bias
+        bias: Tensor = self.bias
         if without:
             left_out = torch.tensor(list(without), device=bias.device)
             bias = bias.index_fill(0, left_out, -torch.inf)

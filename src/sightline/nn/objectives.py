@@ -1,6 +1,6 @@
 """Objectives: what a model is trained for. Here the likelihood of the targets.
 
-An objective is given to `EncoderDecoder`, and `model.loss(batch, state)` asks it for the loss.
+An objective is given to `EncoderDecoder`, and `model.loss(batch, state)` calls it.
 """
 
 from __future__ import annotations

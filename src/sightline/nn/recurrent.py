@@ -117,7 +117,7 @@ class Recurrent(nn.Module):
     ) -> tuple[Tensor, RecurrentState]:
         """One step: a projected input (N, gates · hidden) → top layer's h (N, hidden), state.
 
-        There is dropout between layers only where the caller asks for it with `train`: a token
+        There is dropout between layers only with `train`: a token
         that is generated, in training too, is drawn without.
         """
         layers: list[RecurrentState] = []

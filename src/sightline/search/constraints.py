@@ -10,6 +10,7 @@ left out of the model's softmax.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -225,7 +226,8 @@ class Constrained(Wrapper):
     def start(self, context: ContextSet) -> State:
         inner = self.stepper.start(context)
         N = len(inner)
-        self.constraint.check(N, self.vocab_size)
+        # a pointer's tokens are the positions of its inputs: their number is not known yet
+        self.constraint.check(N, self.vocab_size or sys.maxsize)
         return _ConstrainedState(inner, np.arange(N), np.empty((N, 0), dtype=np.int64))
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:

@@ -1,6 +1,6 @@
-"""The HTTP service: descriptions and translations for programs, and a page for people.
+"""The HTTP service: an API for programs and a page for people.
 
-app      the routes                       models   what is served, behind one interface
+app      the routes                       models   the served models, behind one interface
 guard    ids, logs, headers, keys         batching one model call for many waiting requests
-intake   bodies, within limits            server   uvicorn, its patience, and its end
+intake   bodies, within limits            server   uvicorn, and a graceful shutdown
 """

@@ -50,7 +50,7 @@ class Service:
             failed=lambda error: self.guard.failed(error),
         )
         self.readers = ThreadPoolExecutor(self.limits.readers, "sightline-reader")
-        self.page = files.read_files(files.PAGE)
+        self.page = files.read_page({model.task for model in models})
         self.samples, self.sample_files = files.read_samples()
         self.api = _build(self)
         self.guard = Guard(self.api, self.metrics, api_key)

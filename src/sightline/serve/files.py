@@ -1,12 +1,13 @@
-"""The page's files and the sample pictures: read once and looked up by exact name, so that no path
-leads out of their folders."""
+"""The page's files, the tasks' panels and the sample pictures: read once and looked up by exact
+name, so that no path leads out of their folders."""
 
 from __future__ import annotations
 
 import hashlib
 import mimetypes
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from starlette.responses import Response
 
 from sightline.samples import FOLDER, samples
 from sightline.serve.limits import Refusal
+from sightline.tasks import all_specs
 
 PAGE = Path(__file__).parent / "page"
+_PANELS = b"    <!-- panels -->\n"  # the line of index.html where they go
 
 _TYPES = {
     ".js": "text/javascript",
@@ -32,7 +35,10 @@ _TYPES = {
 class File:
     content: bytes
     kind: str
-    tag: str
+
+    @cached_property
+    def tag(self) -> str:
+        return f'"{hashlib.sha256(self.content).hexdigest()[:16]}"'
 
 
 def read_files(folder: Path) -> dict[str, File]:
@@ -40,12 +46,29 @@ def read_files(folder: Path) -> dict[str, File]:
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            content = path.read_bytes()
             kind = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
-            tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
             name = path.relative_to(folder).as_posix()
-            files[name] = File(content, kind or "application/octet-stream", tag)
+            files[name] = File(path.read_bytes(), kind or "application/octet-stream")
     return files
+
+
+def read_page(tasks: Container[str]) -> dict[str, File]:
+    """The page's files with these tasks' panels: `panel.html` in index.html, all in panels/TASK."""
+    files = read_files(PAGE)
+    sections: list[str] = []
+    for spec in all_specs():
+        if spec.panel is None or spec.name not in tasks:
+            continue
+        panel = read_files(spec.panel)
+        files |= {f"panels/{spec.name}/{name}": file for name, file in panel.items()}
+        # the page shows the first panel while it loads
+        opening = (
+            f'<section id="panel-{spec.name}" data-task="{spec.name}" role="tabpanel" '
+            f'aria-labelledby="tab-{spec.name}"{" hidden" if sections else ""}>\n'
+        )
+        sections.append(opening.encode() + panel["panel.html"].content + b"</section>\n")
+    page = files["index.html"].content.replace(_PANELS, b"".join(sections))
+    return files | {"index.html": File(page, "text/html")}
 
 
 def respond(files: Mapping[str, File], name: str, request: Request) -> Response:

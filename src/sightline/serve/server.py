@@ -19,7 +19,7 @@ class Server(uvicorn.Server):
     """On SIGTERM or Ctrl-C it drains: requests are still answered, but /readyz returns 503 and
     responses close their connections. Then it stops listening, answers what is left and exits.
 
-    Slow headers and slow readers are left to the proxy in front of it (docs/serving.md).
+    Slow headers and slow readers are left to the proxy in front of it (docs/guides/serve.md).
     """
 
     def __init__(self, service: Service) -> None:

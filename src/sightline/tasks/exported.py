@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sightline.data.vocabulary import VOCAB
 from sightline.errors import CheckpointError
-from sightline.runtime.describer import Describer
+from sightline.runtime.describer import Describer, Options
 from sightline.runtime.model_folder import ENCODER, EXPORT, Export
 from sightline.runtime.onnx import OnnxEncoder, OnnxStepper
 
@@ -33,5 +33,5 @@ def load_export(export: Export, recipe: Any, spec: TaskSpec) -> Describer:
         codec=codec,
         stepper=stepper,
         encoder=OnnxEncoder(export) if ENCODER in export.graphs else None,
-        defaults=spec.defaults,
+        defaults=Options(**spec.defaults),
     )

@@ -6,60 +6,45 @@ task is a file with a spec, and no other file changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import importlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sightline.data.manifest import Example, Medium, read_split
-from sightline.runtime.codec import Codec
-from sightline.runtime.describer import Describer, Options, Reader
-from sightline.training.task import TrainingTask
-from sightline.types import Description
-
 if TYPE_CHECKING:
+    from sightline.data.manifest import Medium
     from sightline.nn.model import EncoderDecoder
+    from sightline.runtime.codec import Codec
+    from sightline.runtime.describer import Reader
+    from sightline.tasks.evaluation import Evaluation
     from sightline.tasks.route import Route
+    from sightline.training.task import TrainingTask
 
 Published = Mapping[str, Mapping[str, Mapping[str, float]]]  # benchmark → row → score → shown value
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """A model's scores on held-out data, and what they were computed from."""
+def lazy(place: str) -> Callable[..., Any]:
+    """The function `module:name`, imported when it is called: a spec costs nothing to import."""
 
-    title: str
-    scores: Mapping[str, Any]  # as `metrics.score` gives them: corpus, intervals, signatures …
-    examples: Sequence[Example] = ()
-    descriptions: Sequence[Description] = ()
+    def call(*arguments: Any, **options: Any) -> Any:
+        return find(place)(*arguments, **options)
 
-    @property
-    def texts(self) -> dict[str, str]:
-        pairs = zip(self.examples, self.descriptions, strict=True)
-        return {example.id: description.text for example, description in pairs}
+    return call
 
 
-def evaluate_manifest(
-    describer: Describer, data: Path | None, split: str, beam: int | None, intervals: bool = True
-) -> Evaluation:
-    """Describe a manifest's examples, and score the texts against its references."""
-    from sightline.metrics import score
-    from sightline.tasks import spec_of
+def find(place: str) -> Any:
+    """What is at `module:name`."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
 
-    spec = spec_of(describer.task)
-    examples = read_split(data or describer.recipe.manifest, split, spec.medium)
-    sources = [example.media or example.source for example in examples]
-    descriptions = describer.describe(sources, beam=beam, progress=True)
-    texts = {e.id: d.text for e, d in zip(examples, descriptions, strict=True)}
-    references = {example.id: example.targets for example in examples}
-    scores = score(texts, references, spec.metrics, intervals=intervals)
-    title = f"{len(examples)} items of the {split} split"
-    return Evaluation(title, scores, examples, descriptions)
+
+_EVALUATE = lazy("sightline.tasks.evaluation:evaluate_manifest")
 
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """The parts of a task. Functions import what they need when they are called."""
+    """The parts of a task."""
 
     name: str  # as recipes write it: `task: NAME`
     recipe: type[Any]  # the dataclass of its recipes
@@ -73,8 +58,9 @@ class TaskSpec:
     medium: Medium = "source"  # the manifest's key that holds what is read
     # encoder → what its reader has to know, recorded in exports: preprocessing, the grid's shape
     about: Callable[[Any], dict[str, Any]] = lambda encoder: {}
-    defaults: Options = field(default_factory=Options)  # of its searches
-    evaluate: Callable[..., Evaluation] = evaluate_manifest
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # `Options` of its searches
+    # model, data, split, beam → scores
+    evaluate: Callable[..., Evaluation] = _EVALUATE
     published: Published = field(default_factory=dict)
     local_paths: tuple[str, ...] = ()  # recipe keys that name places on the training machine
     files: tuple[str, ...] = ()  # of a model's folder that an export keeps, besides vocabularies

@@ -10,7 +10,7 @@ from sightline.nn.encoders.picture import PictureEncoder
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.stepper import TorchEncoder, TorchStepper
 from sightline.runtime.codec import Codec
-from sightline.runtime.describer import Describer, Reader
+from sightline.runtime.describer import Describer, Options, Reader
 from sightline.training import checkpoint
 
 if TYPE_CHECKING:
@@ -39,5 +39,5 @@ def describer_of(
         codec=codec,
         stepper=TorchStepper(model, codec.begin, codec.end),
         encoder=None if model.encoder is None else TorchEncoder(model),
-        defaults=spec.defaults,
+        defaults=Options(**spec.defaults),
     )

@@ -81,13 +81,14 @@ class SelfCritical(Likelihood):
         log_probs, _ = model.decoder.output.likelihood(  # as they were drawn
             decoded.readouts, targets[:, 1:], real, start.pointers, without=[UNKNOWN]
         )
-        log_likelihood = decoded.readouts.new_zeros(real.shape).masked_scatter(real, log_probs)
-        total = -(advantage * log_likelihood.sum(1)).sum()
+        zeros = decoded.readouts.new_zeros(real.shape)
+        log_likelihood = zeros.masked_scatter(real, log_probs).sum(1)  # (B · K,)
+        total = -(advantage * log_likelihood).sum()
         if model.hard is not None and start.expected is not None:
             terms, more = model.hard.terms(advantage, decoded, start.expected, real)
             total, parts = total + terms, parts | more
         tokens = int(real.sum())
-        nats = -float(log_probs.detach().sum())
+        nats = -float(log_likelihood.detach().sum())
         return Loss(total / max(1, tokens), nats, tokens, parts), None
 
     def _sample(

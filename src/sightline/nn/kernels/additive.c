@@ -2,9 +2,9 @@
 
    Built and called by additive_compiled.py, which says what for. REAL is float or double.
 
-   keys (B, M, A) hold exp(2 key) and asked (R, A) exp(2 query), so that with
+   keys (B, M, A) hold exp(2 key) and queries (R, A) exp(2 query), so that with
    s = 1 / (1 + exp(2 key) exp(2 query)):  tanh(key + query) = 1 - 2s,  its slope is 4 (s - s²).
-   The rows that ask of example b are rows[starts[b]] to rows[starts[b + 1] - 1]. A is even.
+   The rows that attend to example b are rows[starts[b]] to rows[starts[b + 1] - 1]. A is even.
 
    s is computed anew wherever it is wanted: a division costs less than a number from memory. */
 
@@ -43,7 +43,7 @@ static inline const real *at(const real *keys, int64_t place, int64_t size)
 }
 
 /* scores (R, M): Σ_a v s */
-void score(const real *keys, const real *asked, const int64_t *starts, const int64_t *rows,
+void score(const real *keys, const real *queries, const int64_t *starts, const int64_t *rows,
            const real *v, real *scores, int64_t examples, int64_t places, int64_t size)
 {
     const int64_t half = size / 2;
@@ -52,7 +52,7 @@ void score(const real *keys, const real *asked, const int64_t *starts, const int
         for (int64_t m = 0; m < places; m++) {
             const real *key = at(keys, b * places + m, size);
             for (int64_t i = starts[b]; i < starts[b + 1]; i++) {
-                const real *query = asked + rows[i] * size;
+                const real *query = queries + rows[i] * size;
                 real sum = 0;
 #pragma omp simd reduction(+ : sum)
                 for (int64_t a = 0; a < half; a++) {
@@ -65,7 +65,7 @@ void score(const real *keys, const real *asked, const int64_t *starts, const int
 }
 
 /* d_queries (R, A), zeros before: Σ_m d_e (s - s²) */
-void queries_gradient(const real *keys, const real *asked, const int64_t *starts,
+void queries_gradient(const real *keys, const real *queries, const int64_t *starts,
                       const int64_t *rows, const real *d_scores, real *d_queries,
                       int64_t examples, int64_t places, int64_t size)
 {
@@ -75,7 +75,7 @@ void queries_gradient(const real *keys, const real *asked, const int64_t *starts
         for (int64_t m = 0; m < places; m++) {
             const real *key = at(keys, b * places + m, size);
             for (int64_t i = starts[b]; i < starts[b + 1]; i++) {
-                const real *query = asked + rows[i] * size;
+                const real *query = queries + rows[i] * size;
                 const real given = d_scores[rows[i] * places + m];
                 real *sum = d_queries + rows[i] * size;
 #pragma omp simd
@@ -89,7 +89,7 @@ void queries_gradient(const real *keys, const real *asked, const int64_t *starts
 }
 
 /* d_keys (B, M, A): slope Σ_r d_e (s - s²); seen (B, A), zeros before: Σ_r,m d_e s */
-void keys_gradient(const real *keys, const real *asked, const int64_t *starts, const int64_t *rows,
+void keys_gradient(const real *keys, const real *queries, const int64_t *starts, const int64_t *rows,
                    const real *d_scores, const real *slope, real *d_keys, real *seen,
                    int64_t examples, int64_t places, int64_t size)
 {
@@ -102,7 +102,7 @@ void keys_gradient(const real *keys, const real *asked, const int64_t *starts, c
             for (int64_t a = 0; a < size; a++)
                 d_key[a] = 0;
             for (int64_t i = starts[b]; i < starts[b + 1]; i++) {
-                const real *query = asked + rows[i] * size;
+                const real *query = queries + rows[i] * size;
                 const real given = d_scores[rows[i] * places + m];
 #pragma omp simd
                 for (int64_t a = 0; a < half; a++) {

@@ -27,7 +27,7 @@ Work = list[tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]]
 class Scorer:
     """The scores of any number of steps that read the same keys.
 
-    K neighbouring rows ask of each of B examples, N = B · K. With `by_exp`, for keys within
+    K neighbouring rows attend to each of B examples, N = B · K. With `by_exp`, for keys within
     `LARGEST`, their exponentials are taken once, and no step takes any but the queries':
     tanh(k + q) = 1 - 2s with s = 1 / (1 + exp(2k) exp(2q)).
     """
@@ -38,11 +38,11 @@ class Scorer:
         self.room = max(1, TILE * torch.get_num_threads() // (positions * size))  # examples
         self.by_exp = by_exp
         self.keys = (2 * keys).exp_() if by_exp else keys  # (B, M, A)
-        self.asked = keys.new_zeros(each, groups, 1, size)  # q, or exp(2q)
+        self.query = keys.new_zeros(each, groups, 1, size)  # q, or exp(2q)
         self.scores = keys.new_empty(each, groups, positions)
         self.one = keys.new_ones(())
         self.tile = keys.new_empty(min(groups, self.room), positions, size)
-        self.work = self.by_tile((self.keys,), (self.asked, self.scores))
+        self.work = self.by_tile((self.keys,), (self.query, self.scores))
 
     def by_tile(self, examples: tuple[Tensor, ...], rows: tuple[Tensor, ...]) -> Work:
         """For each tile its examples' part of (B, …), and for each of the K rows that of (K, B, …).
@@ -56,44 +56,44 @@ class Scorer:
         return list(zip(parts, of_rows, strict=True))
 
     def __call__(self, queries: Tensor, live: Tensor | None = None) -> Tensor:
-        """(n, A) → (n, M), for all N rows or for those that live."""
-        places = self.ask(queries, live)
+        """(n, A) → (n, M), for all N rows or for the live ones."""
+        places = self.put(queries, live)
         weight = -2 * self.score if self.by_exp else self.score
-        for (tile, key), rows in self.asking(self.work, places):
+        for (tile, key), rows in self.live_tiles(self.work, places):
             layer = tile.view(-1, tile.shape[2])
-            for asked, out in rows:  # the same keys, while in the cache
-                self.fill(tile, key, asked)
+            for query, out in rows:  # the same keys, while in the cache
+                self.fill(tile, key, query)
                 torch.mv(layer, weight, out=out.view(-1))
         scores = self.scores.flatten(0, 1).index_select(0, places)
         return scores.add_(self.score.sum()) if self.by_exp else scores
 
-    def ask(self, queries: Tensor, live: Tensor | None) -> Tensor:
+    def put(self, queries: Tensor, live: Tensor | None) -> Tensor:
         """Puts the queries where the tiles find them; gives their places (n,) among (K · B)."""
         each, groups = self.scores.shape[:2]
         rows = torch.arange(each * groups) if live is None else live
         places = rows % each * groups + rows // each
-        asked = (2 * queries).exp_() if self.by_exp else queries
-        self.asked.flatten(0, 2).index_copy_(0, places, asked)
+        query = (2 * queries).exp_() if self.by_exp else queries
+        self.query.flatten(0, 2).index_copy_(0, places, query)
         return places
 
-    def asking(self, work: Work, places: Tensor) -> Work:
-        """Without the rows of a tile where none of its examples has one that lives."""
+    def live_tiles(self, work: Work, places: Tensor) -> Work:
+        """Without the rows of a tile where none of its examples has a live one."""
         each, groups = self.scores.shape[:2]
         if len(places) == each * groups:
             return work
-        lives = torch.zeros(each * groups, dtype=torch.bool).index_fill_(0, places, True)
-        by_tile = (part.any(1).tolist() for part in lives.view(each, groups).split(self.room, 1))
+        alive = torch.zeros(each * groups, dtype=torch.bool).index_fill_(0, places, True)
+        by_tile = (part.any(1).tolist() for part in alive.view(each, groups).split(self.room, 1))
         return [
-            (examples, [row for row, asks in zip(rows, some, strict=True) if asks])
+            (examples, [row for row, used in zip(rows, some, strict=True) if used])
             for (examples, rows), some in zip(work, by_tile, strict=True)
         ]
 
-    def fill(self, tile: Tensor, key: Tensor, asked: Tensor) -> None:
+    def fill(self, tile: Tensor, key: Tensor, query: Tensor) -> None:
         """The tile becomes s, or tanh(k + q)."""
         if self.by_exp:
-            torch.addcmul(self.one, key, asked, out=tile).reciprocal_()
+            torch.addcmul(self.one, key, query, out=tile).reciprocal_()
         else:
-            torch.add(key, asked, out=tile).tanh_()
+            torch.add(key, query, out=tile).tanh_()
 
     def backward(self) -> ScorerBackward:
         return ScorerBackward(self)
@@ -106,31 +106,31 @@ class ScorerBackward:
         self.of = scorer
         self.d_keys = torch.zeros_like(scorer.keys)  # lacks the factor `slope` as yet
         self.d_scores = scorer.scores.new_empty(*scorer.scores.shape, 1)  # (K, B, M, 1)
-        self.d_asked = torch.empty_like(scorer.asked)  # (K, B, 1, A)
-        self.seen = torch.zeros_like(scorer.asked)  # (K, B, 1, A): Σ d_e · tile, of all steps
+        self.d_query = torch.empty_like(scorer.query)  # (K, B, 1, A)
+        self.seen = torch.zeros_like(scorer.query)  # (K, B, 1, A): Σ d_e · tile, of all steps
         self.given = scorer.score.new_zeros(())  # Σ d_e, of all steps
         # v tanh', where tanh' = 1 - tanh² = 4 (s - s²)
         self.slope = scorer.score * 4 if scorer.by_exp else scorer.score
         over_places = self.d_scores.transpose(2, 3)  # (K, B, 1, M)
-        rows = (scorer.asked, self.d_scores, over_places, self.d_asked, self.seen)
+        rows = (scorer.query, self.d_scores, over_places, self.d_query, self.seen)
         self.work = scorer.by_tile((scorer.keys, self.d_keys), rows)
 
     def __call__(self, queries: Tensor, d_scores: Tensor, live: Tensor | None = None) -> Tensor:
         """(n, A), (n, M) → the queries' gradient (n, A)."""
         scorer = self.of
-        places = scorer.ask(queries, live)
-        self.d_scores.zero_()  # others in a tile with a row that lives have no gradient
+        places = scorer.put(queries, live)
+        self.d_scores.zero_()  # others in a tile with a live row have no gradient
         self.d_scores[..., 0].flatten(0, 1).index_copy_(0, places, d_scores)
-        for (tile, key, d_key), rows in scorer.asking(self.work, places):
+        for (tile, key, d_key), rows in scorer.live_tiles(self.work, places):
             constant = tile if scorer.by_exp else scorer.one
-            for asked, d_out, over_places, d_asked, seen in rows:
-                scorer.fill(tile, key, asked)
+            for query, d_out, over_places, d_query, seen in rows:
+                scorer.fill(tile, key, query)
                 seen.baddbmm_(over_places, tile)
                 torch.addcmul(constant, tile, tile, value=-1, out=tile)
-                torch.bmm(over_places, tile, out=d_asked)
+                torch.bmm(over_places, tile, out=d_query)
                 d_key.addcmul_(tile, d_out)
         self.given += d_scores.sum()
-        return self.d_asked.flatten(0, 2).index_select(0, places) * self.slope
+        return self.d_query.flatten(0, 2).index_select(0, places) * self.slope
 
     def finish(self) -> tuple[Tensor, Tensor]:
         """The gradients of keys (B, M, A) and of v (A,)."""

@@ -164,7 +164,7 @@ class _Loop(torch.autograd.Function):
             queries, weights, used, seen, contexts, beta,
         ) = ctx.saved_tensors  # fmt: skip
         packing: Packing = ctx.packing
-        # the gradients of gates, query and f_β beside each other, as their weights are
+        # the gradients of gates, query and f_β next to each other, as their weights are
         d_inner = cells.new_empty(len(cells), len(weight))
         d_gates, d_queries, d_opening = d_inner.split(ctx.split, 1)
         d_seen = torch.empty_like(seen)
@@ -226,7 +226,7 @@ def _spread(rows: Tensor, which: Tensor | None, total: int) -> Tensor:
 
 
 def _grouped_product(rows: Tensor, values: Tensor, live: Tensor | None, total: int) -> Tensor:
-    """Each row with its example's matrix: (n, X), (B, X, Y) → (n, Y), of N rows those that live."""
+    """Each row with its example's matrix: (n, X), (B, X, Y) → (n, Y), of N rows the live ones."""
     grouped = _spread(rows, live, total).unflatten(0, (len(values), -1))  # (B, K, X)
     return _taken(torch.bmm(grouped, values).flatten(0, 1), live)
 

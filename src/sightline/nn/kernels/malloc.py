@@ -11,9 +11,9 @@ LARGEST_TRIM, LARGEST_MMAP = 2**31 - 1, 32 * 2**20
 
 
 def keep_freed_memory() -> bool:
-    """Tells glibc's allocator not to hand freed blocks back; true where there is one to tell.
+    """Keep glibc's allocator from handing freed blocks back; true where it is glibc.
 
-    Every step of training frees and asks for the same hundreds of megabytes. Handed back and
+    Every step of training frees and allocates the same hundreds of megabytes. Handed back and
     forth, each page of it is mapped and zeroed anew: about 30,000 page faults, 5 % of the step.
     """
     if not sys.platform.startswith("linux"):

@@ -17,16 +17,16 @@ class Packing:
     def __init__(self, tokens: Tensor) -> None:
         self.rows, self.steps = tokens.shape
         # nothing is to be written after <end>; what follows it may be padding only
-        says = (tokens != PAD) & (tokens != END)
-        lives = says.flip(1).cummax(1).values.flip(1)  # (N, T)
-        lives[:, 0] = True
-        step, row = lives.t().nonzero().unbind(1)
+        writes = (tokens != PAD) & (tokens != END)
+        alive = writes.flip(1).cummax(1).values.flip(1)  # (N, T)
+        alive[:, 0] = True
+        step, row = alive.t().nonzero().unbind(1)
         self.where = row * self.steps + step  # (R,): among (N · T)
         self.whole = len(step) == tokens.numel()  # nothing is left out
-        sizes = [size for size in lives.sum(0).tolist() if size]
+        sizes = [size for size in alive.sum(0).tolist() if size]
         ends = torch.tensor(sizes).cumsum(0).tolist()
         self.spans = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
-        places = lives.cumsum(0) - 1  # (N, T): each row's place among those of a step
+        places = alive.cumsum(0) - 1  # (N, T): each row's place among those of a step
         # per step: which rows these are, and their places in the step before; None where they are
         # all of them, and the same as before
         self.live: list[Tensor | None] = [None] * len(sizes)
@@ -36,7 +36,7 @@ class Packing:
                 self.live[t] = row[self.spans[t]]
             if sizes[t] < sizes[t - 1]:
                 self.kept[t] = places[row[self.spans[t]], t - 1]
-        lengths = lives.sum(1) - 1  # (N,)
+        lengths = alive.sum(1) - 1  # (N,)
         starts = torch.tensor([span.start for span in self.spans], device=tokens.device)
         self.last = starts[lengths] + places.gather(1, lengths[:, None])[:, 0]  # (N,): among R
 

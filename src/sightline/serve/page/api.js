@@ -1,9 +1,9 @@
-// The service behind the page: requests, streamed answers, and friendly words for what went wrong.
+// The service behind the page: requests, streamed answers and error messages.
 
-const TRIES = 4; // how often a busy server is asked again before the user is told
+const TRIES = 4; // of a request to a busy server
 
-// Words for the user, by the answer's code and, for codes unknown here, by its status.
-const FRIENDLY = {
+// By the error's code and, for other codes, by the response's status.
+const MESSAGES = {
   bad_picture: 'That file could not be read as a picture. Try a JPEG, PNG or WebP photo.',
   unsupported_picture: 'That is not a picture that this server reads. Try a JPEG, PNG or WebP photo.',
   no_picture: 'There was no picture in that. Try a JPEG, PNG or WebP photo.',
@@ -25,10 +25,10 @@ function sentence(message) {
   return `${message[0].toUpperCase()}${message.slice(1).replace(/\.$/, '')}.`;
 }
 
-/** Something that the user is told in one friendly sentence. */
-export class Trouble extends Error {
+/** An error with a message for the user. */
+export class ServiceError extends Error {
   constructor(code, status, message) {
-    super(FRIENDLY[code] ?? FRIENDLY[status] ?? sentence(message ?? 'something went wrong; try again'));
+    super(MESSAGES[code] ?? MESSAGES[status] ?? sentence(message ?? 'something went wrong; try again'));
     this.code = code;
     this.status = status;
   }
@@ -46,11 +46,11 @@ function headers(others = {}) {
 }
 
 async function get(address) {
-  const answer = await fetch(address, { headers: headers() }).catch(() => {
-    throw new Trouble('offline', 0);
+  const response = await fetch(address, { headers: headers() }).catch(() => {
+    throw new ServiceError('offline', 0);
   });
-  if (!answer.ok) throw await troubleOf(answer);
-  return answer;
+  if (!response.ok) throw await errorOf(response);
+  return response;
 }
 
 export async function getJson(address) {
@@ -62,21 +62,29 @@ export async function getBlob(address) {
 }
 
 /**
- * Ask for a description and follow it: `onStep` gets each step of the search as it comes.
- * `makeBody` is called for every try. A busy server is asked again after the time that it names,
- * and `onWait(seconds)` tells the user.
+ * The answer to a request; `onStep` gets each step of the search as it comes. A busy server gets
+ * the request again after the time that it names, and `onWait(seconds)` is called before.
  */
-export async function describe(address, makeBody, { signal, onStep, onWait }) {
+export async function describe(address, fields, { signal, onStep, onWait }) {
+  const body = bodyOf(fields);
   for (let tried = 1; ; tried++) {
-    const answer = await post(address, makeBody(), signal);
-    if (answer.ok) return follow(answer, onStep);
-    const trouble = await troubleOf(answer);
-    const isBusy = [429, 503].includes(answer.status) && trouble.code !== 'time_limit';
-    if (!isBusy || tried === TRIES) throw trouble;
-    const seconds = Math.min(30, Math.max(1, Number(answer.headers.get('Retry-After')) || 1));
+    const response = await post(address, body, signal);
+    if (response.ok) return follow(response, onStep);
+    const error = await errorOf(response);
+    const isBusy = [429, 503].includes(response.status) && error.code !== 'time_limit';
+    if (!isBusy || tried === TRIES) throw error;
+    const seconds = Math.min(30, Math.max(1, Number(response.headers.get('Retry-After')) || 1));
     onWait(seconds);
     await sleep(1000 * seconds, signal);
   }
+}
+
+/** A form where there is a file, JSON otherwise. */
+function bodyOf(fields) {
+  if (!fields.file) return JSON.stringify(fields);
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.set(name, value);
+  return form;
 }
 
 async function post(address, body, signal) {
@@ -85,24 +93,24 @@ async function post(address, body, signal) {
     return await fetch(address, { method: 'POST', body, signal, headers: headers(kind) });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
-    throw new Trouble('offline', 0);
+    throw new ServiceError('offline', 0);
   }
 }
 
-async function troubleOf(answer) {
-  const { error } = await answer.json().catch(() => ({}));
-  return new Trouble(error?.code, answer.status, error?.message);
+async function errorOf(response) {
+  const { error } = await response.json().catch(() => ({}));
+  return new ServiceError(error?.code, response.status, error?.message);
 }
 
 /** The last event's answer; a server that does not stream answers with it at once. */
-async function follow(answer, onStep) {
-  if (!answer.headers.get('Content-Type')?.startsWith('text/event-stream')) return answer.json();
-  for await (const { event, data } of events(answer.body)) {
+async function follow(response, onStep) {
+  if (!response.headers.get('Content-Type')?.startsWith('text/event-stream')) return response.json();
+  for await (const { event, data } of events(response.body)) {
     if (event === 'step') onStep(data);
     if (event === 'done') return data;
-    if (event === 'error') throw new Trouble(data.error?.code, 0, data.error?.message);
+    if (event === 'error') throw new ServiceError(data.error?.code, 0, data.error?.message);
   }
-  throw new Trouble('offline', 0);
+  throw new ServiceError('offline', 0);
 }
 
 /** Server-sent events from a stream of bytes: blocks of lines, ended by an empty line. */
@@ -111,7 +119,7 @@ export async function* events(stream) {
   let rest = '';
   for (;;) {
     const { value, done } = await reader.read().catch((error) => {
-      throw error instanceof TypeError ? new Trouble('offline', 0) : error; // it broke off
+      throw error instanceof TypeError ? new ServiceError('offline', 0) : error; // it broke off
     });
     if (done) return;
     rest += value.replaceAll('\r', '');

@@ -80,29 +80,30 @@ def _more(model: Describer, source: Any, parts: list[Inputs], found: Description
     }
 
 
-ROUTE = Route(
-    path="/v1/describe",
-    summary="A picture's caption, and where each word looked.",
-    json=DescribeJson,
-    source="image",
-    form=DescribeFields,
-    more=_more,
-    answer=DescribeAnswer,
-    request={"image": "/9j/4AAQSkZJRg…", "beam": 5, "focus": [0.5, 0, 0.5, 1]},
-    example={
-        "request_id": "5f0c1de2a3b4c5d6",
-        "model": "flickr8k",
-        "task": "caption",
-        "text": "a dog runs",
-        "score": -4.2,
-        "tokens": ["a", "dog", "runs"],
-        "log_probs": [-0.7, -1.2, -1.4],
-        "attention": [[0.1, 0.2, 0.3, 0.4], [0.0, 0.1, 0.1, 0.8], [0.1, 0.1, 0.4, 0.4]],
-        "layout": {"kind": "grid", "shape": [2, 2]},
-        "alternatives": [],
-        "visible_box": [0.17, 0.06, 0.83, 0.94],
-        "width": 640,
-        "height": 480,
-        "seconds": 0.21,
-    },
-)
+def route() -> Route:
+    return Route(
+        path="/v1/describe",
+        summary="A picture's caption, and where each word looked.",
+        json=DescribeJson,
+        source="image",
+        form=DescribeFields,
+        more=_more,
+        answer=DescribeAnswer,
+        request={"image": "/9j/4AAQSkZJRg…", "beam": 5, "focus": [0.5, 0, 0.5, 1]},
+        example={
+            "request_id": "5f0c1de2a3b4c5d6",
+            "model": "flickr8k",
+            "task": "caption",
+            "text": "a dog runs",
+            "score": -4.2,
+            "tokens": ["a", "dog", "runs"],
+            "log_probs": [-0.7, -1.2, -1.4],
+            "attention": [[0.1, 0.2, 0.3, 0.4], [0.0, 0.1, 0.1, 0.8], [0.1, 0.1, 0.4, 0.4]],
+            "layout": {"kind": "grid", "shape": [2, 2]},
+            "alternatives": [],
+            "visible_box": [0.17, 0.06, 0.83, 0.94],
+            "width": 640,
+            "height": 480,
+            "seconds": 0.21,
+        },
+    )

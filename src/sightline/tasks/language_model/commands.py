@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sightline.commands import Device
+from sightline.tasks.command_line import Device
 
 
 def sample(
@@ -33,9 +33,9 @@ def sample(
     """Write text with a language model, as it comes."""
     import json
 
-    from sightline.commands import one_thread
     from sightline.runtime.partial import Partial
     from sightline.tasks import load_for
+    from sightline.tasks.command_line import one_thread
 
     language_model = load_for(model, "language_model", device=device)
     one_thread()

@@ -21,8 +21,8 @@ from sightline.runtime.batches import similar
 from sightline.runtime.codec import Codec
 from sightline.runtime.describer import Describer
 from sightline.search.steppers import Stepper
+from sightline.tasks.evaluation import Evaluation
 from sightline.tasks.language_model.recipe import LanguageModelRecipe
-from sightline.tasks.spec import Evaluation
 from sightline.types import ContextSet, Inputs, Stream
 
 Tokens = NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sightline.commands import Device
+from sightline.tasks.command_line import Device
 
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer

@@ -30,28 +30,29 @@ def _more(model: Describer, source: Any, parts: list[Inputs], found: Description
     return {**words, "alignment": links}
 
 
-ROUTE = Route(
-    path="/v1/translate",
-    summary="A text's translation, and the words that each word came from.",
-    json=TextJson,
-    source="text",
-    more=_more,
-    answer=TranslateAnswer,
-    request={"text": "ein Hund", "beam": 5, "n_best": 2},
-    example={
-        "request_id": "5f0c1de2a3b4c5d6",
-        "model": "multi30k-de-en",
-        "task": "translate",
-        "text": "a dog",
-        "score": -0.9,
-        "tokens": ["a", "dog"],
-        "log_probs": [-0.1, -0.3],
-        "attention": [[0.9, 0.1, 0.0], [0.1, 0.9, 0.0]],
-        "layout": {"kind": "words", "labels": ["ein", "Hund", "<end>"]},
-        "alternatives": [],
-        "seconds": 0.08,
-        "source_words": ["ein", "Hund"],
-        "target_words": ["a", "dog"],
-        "alignment": [[0, 0, 0.9], [1, 1, 0.9]],
-    },
-)
+def route() -> Route:
+    return Route(
+        path="/v1/translate",
+        summary="A text's translation, and the words that each word came from.",
+        json=TextJson,
+        source="text",
+        more=_more,
+        answer=TranslateAnswer,
+        request={"text": "ein Hund", "beam": 5, "n_best": 2},
+        example={
+            "request_id": "5f0c1de2a3b4c5d6",
+            "model": "multi30k-de-en",
+            "task": "translate",
+            "text": "a dog",
+            "score": -0.9,
+            "tokens": ["a", "dog"],
+            "log_probs": [-0.1, -0.3],
+            "attention": [[0.9, 0.1, 0.0], [0.1, 0.9, 0.0]],
+            "layout": {"kind": "words", "labels": ["ein", "Hund", "<end>"]},
+            "alternatives": [],
+            "seconds": 0.08,
+            "source_words": ["ein", "Hund"],
+            "target_words": ["a", "dog"],
+            "alignment": [[0, 0, 0.9], [1, 1, 0.9]],
+        },
+    )

@@ -1,28 +1,29 @@
-// One model's look at a picture: the frame, the caption, what else it thought of, and what can be saved.
+// One model's look at a picture: the frame, the caption, the other sentences, and files to save.
 
-import { Caption } from './caption.js';
-import { Frame } from './frame.js';
-import { lightAt, smoothMap } from './heat.js';
-import { isCalm } from './pace.js';
-import { save } from './save.js';
+import { make, scoreOf } from '../../dom.js';
+import { Frame } from '../../frame.js';
+import { lightAt, smoothMap } from '../../heat.js';
+import { isCalm } from '../../pace.js';
+import { save } from '../../save.js';
+import { Words } from '../../words.js';
 
-const BEAT = 620; // milliseconds that the light rests on a word when it walks over them
-const SEEN = 0.5; // a word is said to have looked at a place that is at least this light
+const BEAT = 620; // milliseconds that the light rests on each word when it walks over them
+const SEEN = 0.5; // a word looked at a place if the place is at least this light
 
 export class Look {
-  /** `page`: {onBox, announce, onShow, onTrouble}, what the page does when asked. */
-  constructor(page) {
-    this.page = page;
-    this.element = document.getElementById('look').content.firstElementChild.cloneNode(true);
+  /** `panel`: {announce, showError, onBox(box), onShow(sentence)}. */
+  constructor(template, panel) {
+    this.panel = panel;
+    this.element = template.content.firstElementChild.cloneNode(true);
     this.find = (selector) => this.element.querySelector(selector);
-    this.caption = new Caption(this.find('.caption'), (i) => this.showWord(i));
+    this.caption = new Words(this.find('.caption'), (i) => this.showWord(i));
     this.frame = new Frame(this.find('.frame'), {
       onPlace: (place) => this.showPlace(place),
-      onBox: (box) => page.onBox(box),
+      onBox: panel.onBox,
     });
     this.find('.play').addEventListener('click', () => (this.walking ? this.stop() : this.walk()));
     this.find('.point').hidden = !navigator.maxTouchPoints; // a mouse draws without it
-    this.find('.whole').addEventListener('click', () => page.onBox(null));
+    this.find('.whole').addEventListener('click', () => panel.onBox(null));
     this.find('.point').addEventListener('click', ({ currentTarget }) => {
       const pointing = currentTarget.ariaPressed !== 'true';
       currentTarget.ariaPressed = String(pointing);
@@ -46,9 +47,14 @@ export class Look {
     for (const kind of ['png', 'gif']) this.find(`[data-kind=${kind}]`).hidden = !shown;
   }
 
+  setBox(box) {
+    this.frame.setBox(box);
+    this.find('.whole').hidden = !box;
+  }
+
   // ---------------------------------------------------------------- an answer, as it comes
 
-  /** Before an answer: what was written before fades, and stays readable. */
+  /** Before an answer: the last one fades, and stays readable. */
   begin() {
     this.stop();
     this.element.classList.add('busy');
@@ -62,7 +68,7 @@ export class Look {
   }
 
   clear() {
-    this.answer = this.best = null;
+    this.answer = null;
     this.caption.write([]);
     this.frame.dim();
     this.find('.readout').textContent = '';
@@ -75,10 +81,9 @@ export class Look {
     this.caption.write(tokens);
   }
 
-  /** `before` is what it said without the box, if there is one. */
+  /** `before`: the caption without the box, if there is a box. */
   finish(answer, { prefix, before }) {
     this.answer = answer;
-    this.best = answer;
     this.prefix = prefix;
     const whole = this.find('.before');
     whole.hidden = !before;
@@ -99,7 +104,7 @@ export class Look {
       ? attention.map((weights) => smoothMap(weights, layout.shape))
       : null;
     this.caption.write(tokens, givenWords(tokens, this.prefix));
-    this.caption.tell(sentence.log_probs.map(Math.exp), this.maps?.map(placeOf));
+    this.caption.label(sentence.log_probs.map(Math.exp), this.maps?.map(placeOf));
     this.find('.play').disabled = !this.maps;
     this.find('.readout').textContent = this.maps
       ? ''
@@ -107,29 +112,18 @@ export class Look {
     this.caption.update({});
     for (const item of this.find('.others ol').children)
       item.firstElementChild.ariaPressed = String(item.sentence === sentence);
-    this.page.onShow(this, sentence);
+    this.panel.onShow(sentence);
   }
 
   listOthers(sentences) {
     this.find('.others').hidden = sentences.length < 2;
     const items = sentences.map((sentence) => {
-      const item = document.createElement('li');
-      item.sentence = sentence;
-      const button = document.createElement('button');
-      button.type = 'button';
-      const score = document.createElement('span');
-      score.className = 'score';
-      score.textContent = sentence.score.toFixed(2).replace('-', '−');
-      score.ariaLabel = `score ${score.textContent}`;
-      const text = document.createElement('span');
-      text.textContent = sentence.text;
-      button.append(text, ' ', score);
+      const button = make('button', { type: 'button' }, make('span', {}, sentence.text), ' ', scoreOf(sentence));
       button.addEventListener('click', () => {
         this.showSentence(sentence);
         if (!isCalm()) this.walk();
       });
-      item.append(button);
-      return item;
+      return make('li', { sentence }, button);
     });
     this.find('.others ol').replaceChildren(...items);
   }
@@ -153,11 +147,11 @@ export class Look {
       `“${this.sentence.tokens[index]}” · ${sure} % sure · looked at the ${placeOf(this.maps[index])}`;
   }
 
-  /** Which words looked at the place that is pointed at. */
+  /** Which words looked at the place under the pointer. */
   showPlace(place) {
     const seen = place && this.maps && this.inside(place);
     const values = seen && this.maps.map((map) => lightAt(map, seen.x, seen.y));
-    this.caption.looked(values && shades(values));
+    this.caption.shade(values && shades(values));
     const words = (values ?? [])
       .map((value, i) => ({ value, word: this.sentence.tokens[i] }))
       .filter(({ value }) => value >= SEEN)
@@ -167,10 +161,10 @@ export class Look {
     this.frame.hint(text, place);
     if (!place?.keys) return;
     const box = place.cells ? `Box of ${place.cells.join(' by ')}. ` : '';
-    this.page.announce(box + (text ? `Here looked: ${text}` : 'No word looked here'));
+    this.panel.announce(box + (text ? `Here looked: ${text}` : 'No word looked here'));
   }
 
-  /** A place of the picture as a place of what the model saw of it. */
+  /** A place in the picture as a place in what the model saw of it, or null. */
   inside({ x, y }) {
     const [left, top, right, bottom] = this.box();
     const seen = { x: (x - left) / (right - left), y: (y - top) / (bottom - top) };
@@ -205,20 +199,20 @@ export class Look {
     try {
       await save(button.dataset.kind, { ...this, box: this.box(), image: this.frame.picture });
     } catch (error) {
-      this.page.onTrouble(error);
+      this.panel.showError(error);
     } finally {
       button.disabled = false;
     }
   }
 }
 
-/** Lightness at one place, word by word, as shades that set those apart that looked there most. */
+/** Each word's lightness at one place as a shade; the words that looked there most stand out. */
 function shades(values) {
   const most = Math.max(...values);
   return values.map((value) => (Math.max(0, (value - 0.3) / 0.7) * (value / most) ** 4).toFixed(3));
 }
 
-/** How many of the first words the user gave. */
+/** How many of the first words are the user's. */
 function givenWords(tokens, prefix) {
   const words = prefix.toLowerCase().split(/\s+/).filter(Boolean);
   let same = 0;
@@ -227,7 +221,7 @@ function givenWords(tokens, prefix) {
 }
 
 /** Where a map is lightest, in words. */
-export function placeOf(map) {
+function placeOf(map) {
   let best = 0;
   for (let i = 1; i < map.values.length; i++) if (map.values[i] > map.values[best]) best = i;
   const third = (value) => Math.min(2, Math.floor(3 * value));

@@ -1,18 +1,20 @@
-// A caption as words that can be hovered, focused, arrowed over and pinned.
+// A sentence as words that can be hovered over, focused, moved over with arrow keys, and pinned.
 
-export class Caption {
-  /** `onWord(i)` is called with the word to light, or null. */
+import { make, rove } from './dom.js';
+
+export class Words {
+  /** `onWord(i)` is called with the word to highlight, or null. */
   constructor(element, onWord) {
     this.element = element;
     this.onWord = onWord;
     this.words = [];
-    this.hovered = this.focused = this.pinned = this.shown = null;
+    this.hovered = this.focused = this.pinned = null;
     element.addEventListener('keydown', (event) => this.onKey(event));
     element.addEventListener('pointerleave', () => this.update({ hovered: null }));
     element.addEventListener('focusout', () => this.update({ focused: null }));
   }
 
-  /** Words as they come: those that stay are kept, so that only new ones appear. */
+  /** Words that were there before are kept, so that only new ones appear. */
   write(tokens, given = 0) {
     let same = 0;
     while (same < this.words.length && this.words[same].dataset.token === tokens[same]) same++;
@@ -32,13 +34,9 @@ export class Caption {
 
   add(token) {
     const index = this.words.length;
-    const word = document.createElement('button');
-    word.type = 'button';
-    word.className = 'word';
+    const bar = make('span', { className: 'sure' });
+    const word = make('button', { type: 'button', className: 'word' }, token, bar);
     word.dataset.token = token;
-    const bar = document.createElement('span');
-    bar.className = 'sure';
-    word.append(token, bar);
     word.addEventListener('pointerenter', (event) => {
       if (event.pointerType === 'mouse') this.update({ hovered: index });
     });
@@ -48,12 +46,13 @@ export class Caption {
     this.element.append(word, ' ');
   }
 
-  /** What is known of the words once they are all there: how sure, and where it looked. */
-  tell(sure, places) {
+  /** Probabilities and, if the model attended, places: what is known once all words are there. */
+  label(probabilities, places) {
     this.words.forEach((word, i) => {
-      word.style.setProperty('--sure', sure[i].toFixed(3));
+      word.style.setProperty('--sure', probabilities[i].toFixed(3));
+      const percent = Math.round(100 * probabilities[i]);
       const looked = places ? `, looked at the ${places[i]}` : '';
-      word.ariaLabel = `${word.dataset.token}, ${Math.round(100 * sure[i])} percent sure${looked}`;
+      word.ariaLabel = `${word.dataset.token}, ${percent} percent sure${looked}`;
     });
   }
 
@@ -62,33 +61,24 @@ export class Caption {
     this.update({ pinned: index });
   }
 
-  /** The word that the pointer is on counts most, then the focused one, then the pinned one. */
+  /** The hovered word comes first, then the focused one, then the pinned one. */
   update(change) {
     Object.assign(this, change);
     this.show(this.hovered ?? this.focused ?? this.pinned);
   }
 
   show(index) {
-    this.shown = index;
     this.words.forEach((word, i) => word.classList.toggle('lit', i === index));
     this.onWord(index);
   }
 
-  /** How much each word looked at the place under the pointer, in [0, 1]; null: at none. */
-  looked(values) {
+  /** Shade each word by a value in [0, 1]: how much it looked at the place under the pointer. */
+  shade(values) {
     this.words.forEach((word, i) => word.style.setProperty('--looked', values ? values[i] : 0));
   }
 
   onKey(event) {
-    const at = this.words.indexOf(document.activeElement);
-    const last = this.words.length - 1;
-    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: last }[event.key];
     if (event.key === 'Escape') this.pin(null);
-    if (at < 0 || to === undefined) return;
-    event.preventDefault();
-    const next = this.words[Math.min(last, Math.max(0, to))];
-    for (const word of this.words) word.tabIndex = word === next ? 0 : -1;
-    this.hovered = null;
-    next.focus();
+    if (rove(this.words, event)) this.update({ hovered: null });
   }
 }

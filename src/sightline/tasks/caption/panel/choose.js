@@ -1,27 +1,28 @@
 // The ways a photo comes in: picked, dropped, pasted, taken with the camera, or one of the samples.
 
-import { getBlob } from './api.js';
+import { getBlob } from '../../api.js';
+import { make } from '../../dom.js';
 
-/** Calls `onPhoto({blob, name, alt})` for every photo, and `onTrouble(message)`. */
-export function listenForPhotos(onPhoto, onTrouble) {
-  const file = document.getElementById('file');
-  const capture = document.getElementById('capture');
-  document.getElementById('pick').addEventListener('click', () => file.click());
+/** Calls `onPhoto({blob, name, alt})` for every photo, and `showMessage(text)` if there is none. */
+export function listenForPhotos(root, onPhoto, showMessage) {
+  const find = (selector) => root.querySelector(selector);
+  const [file, capture] = ['#file', '#capture'].map(find);
+  find('#pick').addEventListener('click', () => file.click());
   for (const input of [file, capture])
     input.addEventListener('change', () => {
       if (input.files.length) give(input.files[0]);
       input.value = ''; // so that the same file can be chosen again
     });
-  listenForDrops(give, onTrouble);
+  listenForDrops(give, showMessage);
   listenForPastes(give);
-  listenForCamera(capture, give, onTrouble);
+  listenForCamera(find, give, showMessage);
 
   function give(blob) {
     onPhoto({ blob, name: blob.name ?? 'photo', alt: 'Your picture' });
   }
 }
 
-function listenForDrops(give, onTrouble) {
+function listenForDrops(give, showMessage) {
   let depth = 0; // dragenter and dragleave come for every element on the way
   const over = (by) => {
     depth = by === 0 ? 0 : Math.max(0, depth + by);
@@ -36,7 +37,7 @@ function listenForDrops(give, onTrouble) {
     over(0);
     const blob = event.dataTransfer.files[0];
     if (blob) give(blob);
-    else onTrouble('Drop a photo’s file here; a link to one cannot be opened.');
+    else showMessage('Drop a photo’s file here; a link to one cannot be opened.');
   });
 }
 
@@ -58,23 +59,23 @@ function listenForPastes(give) {
   });
 }
 
-function listenForCamera(capture, give, onTrouble) {
-  const dialog = document.getElementById('camera-dialog');
-  const view = document.getElementById('camera-view');
+function listenForCamera(find, give, showMessage) {
+  const dialog = find('#camera-dialog');
+  const view = find('#camera-view');
   const camera = () => navigator.mediaDevices?.getUserMedia;
-  document.getElementById('camera').addEventListener('click', async () => {
+  find('#camera').addEventListener('click', async () => {
     // A phone's own camera app is better than a small view in a page.
-    if (!camera() || matchMedia('(pointer: coarse)').matches) return capture.click();
+    if (!camera() || matchMedia('(pointer: coarse)').matches) return find('#capture').click();
     try {
       view.srcObject = await navigator.mediaDevices.getUserMedia({
         video: { facingMode: 'environment', width: { ideal: 1280 } },
       });
       dialog.showModal();
     } catch {
-      onTrouble('The camera could not be opened. Allow it for this page, or choose a photo instead.');
+      showMessage('The camera could not be opened. Allow it for this page, or choose a photo instead.');
     }
   });
-  document.getElementById('camera-take').addEventListener('click', () => {
+  find('#camera-take').addEventListener('click', () => {
     if (!view.videoWidth) return; // it has not begun
     const canvas = document.createElement('canvas');
     [canvas.width, canvas.height] = [view.videoWidth, view.videoHeight];
@@ -84,7 +85,7 @@ function listenForCamera(capture, give, onTrouble) {
       give(blob);
     }, 'image/jpeg', 0.92);
   });
-  document.getElementById('camera-close').addEventListener('click', () => dialog.close());
+  find('#camera-close').addEventListener('click', () => dialog.close());
   dialog.addEventListener('close', () => {
     for (const track of view.srcObject?.getTracks() ?? []) track.stop();
     view.srcObject = null;
@@ -92,26 +93,18 @@ function listenForCamera(capture, give, onTrouble) {
 }
 
 /** The server's sample photos as a row of small pictures. */
-export function listSamples(samples, onPhoto, onTrouble) {
-  document.getElementById('samples').hidden = !samples.length;
-  document.getElementById('sample-list').replaceChildren(
-    ...samples.map((sample) => {
-      const item = document.createElement('li');
-      const button = document.createElement('button');
-      button.type = 'button';
-      button.title = sample.credit ?? '';
-      const image = document.createElement('img');
-      const url = sample.url.replace(/^\//, ''); // from the page, wherever a proxy has put it
-      image.src = url;
-      image.alt = sample.alt;
-      image.loading = 'lazy';
-      button.append(image);
+export function listSamples(root, samples, onPhoto, showError) {
+  root.querySelector('#samples').hidden = !samples.length;
+  root.querySelector('#sample-list').replaceChildren(
+    ...samples.map(({ name, url, alt, credit }) => {
+      const src = url.replace(/^\//, ''); // relative to the page, wherever a proxy has put it
+      const image = make('img', { loading: 'lazy', src, alt });
+      const button = make('button', { type: 'button', title: credit ?? '' }, image);
       button.addEventListener('click', async () => {
-        const blob = await getBlob(url).catch(onTrouble);
-        if (blob) onPhoto({ blob, name: sample.name, alt: sample.alt, credit: sample.credit });
+        const blob = await getBlob(src).catch(showError);
+        if (blob) onPhoto({ blob, name, alt });
       });
-      item.append(button);
-      return item;
+      return make('li', {}, button);
     }),
   );
 }

@@ -1,0 +1,81 @@
+"""Encoders as ONNX graphs, traced. A text encoder written out by hand was 3 to 5 % faster."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from sightline.data.vocabulary import PAD
+from sightline.export.graph_writer import OPSET, Weights, with_weights_stored
+from sightline.types import ContextSet, Inputs, Stream
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def encoder_graph(encoder: nn.Module, weights: Weights) -> onnx.ModelProto:
+    """Any encoder → values (B, M, D), mask (B, M). The input X is the stream X, X_mask its mask.
+
+    The encoder's `example()` has the streams that it reads, of two examples. A stream with a mask
+    may have any length. Of "tokens" the mask is made in the graph: what is not <pad>.
+    """
+    example: Inputs = encoder.example()  # type: ignore[operator]
+    tensors = {}
+    for name, stream in example.streams.items():
+        tensors[name] = stream.values
+        if stream.mask is not None and name != "tokens":
+            tensors[f"{name}_mask"] = stream.mask
+    # Pictures always in 16 bits: with 8, EfficientNet-Lite2's vectors are off by 17 % (RMS), with
+    # 8 for its wide convolutions alone by 6 %, which a third of all captions show.
+    weights = "int16" if "pictures" in tensors else weights
+    return _traced(_Streams(encoder, list(tensors)), tensors, ["values", "mask"], weights)
+
+
+class _Streams(nn.Module):
+    """An encoder that takes and gives tensors, for the tracer."""
+
+    def __init__(self, encoder: nn.Module, names: list[str]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.names = names
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+        named = dict(zip(self.names, tensors, strict=True))
+        streams = {
+            name: Stream(values, values != PAD if name == "tokens" else named.get(f"{name}_mask"))
+            for name, values in named.items()
+            if not name.endswith("_mask")
+        }
+        context: ContextSet = self.encoder(Inputs(2, streams))
+        return context.values, context.mask.to(context.values.dtype)
+
+
+def _traced(
+    module: nn.Module, tensors: dict[str, Tensor], outputs: list[str], weights: Weights
+) -> onnx.ModelProto:
+    """A module's graph. Any number of examples; of lengths that a mask is for, any length."""
+    ragged = {name for name in tensors if name == "tokens" or f"{name}_mask" in tensors}
+    ragged |= {f"{name}_mask" for name in ragged} | ({"values", "mask"} if ragged else set())
+    sizes = {
+        name: {0: "examples"} | ({1: "positions"} if name in ragged else {})
+        for name in (*tensors, *outputs)
+    }
+    buffer = io.BytesIO()
+    with warnings.catch_warnings(), torch.inference_mode():
+        # the tracer finds that a picture's size becomes a constant: it is one
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            module,
+            tuple(tensors.values()),
+            cast(Any, buffer),  # a file would do as well
+            dynamo=False,
+            opset_version=OPSET,
+            input_names=list(tensors),
+            output_names=outputs,
+            dynamic_axes=sizes,
+        )
+    return with_weights_stored(buffer.getvalue(), weights)

@@ -1,0 +1,189 @@
+// The panel for pictures: the photo, the settings, the requests, and one or two looks at the photo.
+
+import { getJson } from '../../api.js';
+import { isCalm } from '../../pace.js';
+import { Tree } from '../../tree.js';
+import { listSamples, listenForPhotos } from './choose.js';
+import { Look } from './look.js';
+
+const BEAMS = [1, 2, 3, 5, 8, 10, 15, 20];
+
+export const title = 'Pictures';
+export const mount = (root, page) => new Pictures(root, page).listSamples();
+
+class Pictures {
+  constructor(root, page) {
+    this.root = root;
+    this.page = page;
+    this.find = (selector) => root.querySelector(selector);
+    [this.model] = page.models;
+    this.beam = this.model.beam;
+    this.prefix = '';
+    this.photo = this.box = null;
+    this.looks = [];
+    this.isCompared = false;
+    this.running = new AbortController();
+    this.tree = new Tree(this.find('#tree'));
+    this.listenToControls();
+    listenForPhotos(root, (photo) => this.setPhoto(photo), page.showMessage);
+  }
+
+  async listSamples() {
+    const { samples } = await getJson('v1/samples').catch(() => ({ samples: [] }));
+    listSamples(this.root, samples, (photo) => this.setPhoto(photo), this.page.showError);
+  }
+
+  // ---------------------------------------------------------------- settings
+
+  listenToControls() {
+    const { models } = this.page;
+    const [model, beam, compare] = ['#model', '#beam', '#compare'].map(this.find);
+    for (const { name } of models) model.add(new Option(name));
+    this.find('#model-label').hidden = models.length < 2;
+    const sizes = [...new Set([...BEAMS, this.beam])].sort((a, b) => a - b);
+    for (const size of sizes) beam.add(new Option(size));
+    beam.value = this.beam;
+    model.addEventListener('change', () => this.change({ model: models[model.selectedIndex] }));
+    beam.addEventListener('change', () => this.change({ beam: Number(beam.value) }));
+    compare.addEventListener('change', () => this.change({ isCompared: compare.checked }));
+    this.find('#prefix-form').addEventListener('submit', (event) => {
+      event.preventDefault();
+      this.change({ prefix: this.find('#prefix').value.trim() });
+    });
+  }
+
+  change(settings) {
+    Object.assign(this, settings);
+    if (this.photo) this.run();
+  }
+
+  setBox(box) {
+    for (const look of this.looks) look.setBox(box);
+    if (box || this.box) this.change({ box });
+  }
+
+  async setPhoto(photo) {
+    if (this.photo) URL.revokeObjectURL(this.photo.url);
+    this.photo = { ...photo, url: URL.createObjectURL(photo.blob) };
+    this.box = null;
+    this.page.show();
+    this.setWorking(true);
+    scrollTo({ top: 0 });
+    const described = this.run();
+    this.looks[0].frame.element.focus({ preventScroll: true }); // Tab continues from the picture
+    await described;
+  }
+
+  setWorking(isWorking) {
+    this.root.classList.toggle('working', isWorking);
+    this.find('#welcome').hidden = isWorking;
+    this.find('#work').hidden = !isWorking;
+    this.find('#pick').textContent = isWorking ? 'Another photo' : 'Choose a photo';
+  }
+
+  // ---------------------------------------------------------------- looks
+
+  listLooks() {
+    const { looks } = this;
+    const other = this.counterpart();
+    this.isCompared &&= Boolean(other);
+    const models = this.isCompared ? [this.model, other] : [this.model];
+    while (looks.length > models.length) looks.pop().element.remove();
+    while (looks.length < models.length) looks.push(this.newLook());
+    this.find('#looks').classList.toggle('pair', this.isCompared);
+    looks.forEach((look, i) => {
+      look.model = models[i];
+      const kind = look.find('.kind');
+      kind.hidden = !this.isCompared;
+      kind.textContent = `${look.model.attention === 'hard' ? 'Hard' : 'Soft'} attention · ${look.model.name}`;
+    });
+    this.find('#compare-label').hidden = !other;
+    this.placeControls();
+  }
+
+  newLook() {
+    const { announce, showError } = this.page;
+    const look = new Look(this.find('#look'), {
+      announce,
+      showError,
+      onBox: (box) => this.setBox(box),
+      onShow: (sentence) => look === this.looks[0] && this.showPath(sentence),
+    });
+    this.find('#looks').append(look.element);
+    return look;
+  }
+
+  /** A model with the other kind of attention, if there is one. */
+  counterpart() {
+    const wanted = { soft: 'hard', hard: 'soft' }[this.model.attention];
+    return this.page.models.find(({ attention }) => attention === wanted);
+  }
+
+  /** The controls are next to one picture, but below two. */
+  placeControls() {
+    const controls = this.find('#controls');
+    const next = this.isCompared ? this.find('#search') : this.looks[0].find('.others');
+    if (controls.nextElementSibling === next) return;
+    const focused = document.activeElement; // an element that moves loses the focus
+    next.before(controls);
+    focused.focus();
+  }
+
+  // ---------------------------------------------------------------- describing
+
+  /** Write the caption, again if there is one, with each look's model. */
+  async run() {
+    this.running.abort();
+    this.running = new AbortController();
+    const { signal } = this.running;
+    this.page.showMessage('');
+    this.listLooks();
+    this.tree.clear();
+    this.find('#search').hidden = false;
+    await Promise.all(this.looks.map((look) => this.runLook(look, signal)));
+    if (!signal.aborted && this.looks.every((look) => !look.answer)) this.giveUp();
+  }
+
+  async runLook(look, signal) {
+    const { photo, box, prefix, beam, looks } = this;
+    if (look.picture !== photo) await look.setPicture(photo);
+    if (signal.aborted) return;
+    look.setBox(box);
+    look.begin();
+    const onStep = (step) => {
+      look.step(step);
+      if (look === looks[0]) this.tree.grow(step);
+    };
+    const focus = box ? box.map((value) => value.toFixed(4)).join(',') : '';
+    const fields = { file: photo.blob, beam, prefix, focus };
+    try {
+      const answer = await this.page.describe(look.model, fields, { signal, onStep });
+      if (!box) look.unboxed = answer.text;
+      look.finish(answer, { prefix, before: box ? look.unboxed : null });
+      const whose = looks.length > 1 ? ` of ${look.model.name}` : '';
+      this.page.announce(`Caption${whose}: ${answer.text}`);
+      if (!isCalm()) look.walk();
+    } catch (error) {
+      if (signal.aborted) return;
+      this.page.showError(error);
+      this.prefix = look.prefix ?? ''; // words that cannot be used are not sent again
+    } finally {
+      if (!signal.aborted) look.end();
+    }
+  }
+
+  /** A photo that cannot be described leaves the page as it was at first. */
+  giveUp() {
+    const hadFocus = this.find('#work').contains(document.activeElement);
+    this.setWorking(false);
+    if (hadFocus) this.find('#pick').focus({ preventScroll: true });
+  }
+
+  /** The first look shows another of its sentences: the tree highlights that path. */
+  showPath({ tokens, text }) {
+    this.tree.light(tokens);
+    const { size } = this.tree.nodes;
+    this.tree.settle(`The search as a tree. ${size} words were kept on the way to: ${text}`);
+    this.find('#search').hidden = !size;
+  }
+}
