@@ -150,7 +150,7 @@ class Trainer:
     def _epoch(self, epoch: Epoch, began: float, interrupted: dict[str, bool]) -> str:
         """The rest of an epoch, or of the run; why it has to stop, if it has to."""
         progress, config = self.progress, self.config
-        with closing(ahead(epoch, progress.position)) as batches:
+        with closing(ahead(epoch.__getitem__, range(progress.position, len(epoch)))) as batches:
             for batch in batches:
                 self._step(batch)
                 progress.position += 1
