@@ -25,7 +25,7 @@ class Documented:
     above: int  # and on its own line
     plain: str | None = None
 
-    # A paragraph of its own documents nothing
+    # A separate paragraph documents nothing
 
     inner: Inner = field(  # what it is made of
         default_factory=lambda: Inner(size=4)

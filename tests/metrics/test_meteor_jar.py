@@ -1,4 +1,4 @@
-"""METEOR beside its own Java program, where Java and pycocoevalcap are at hand.
+"""METEOR against the original Java program, where Java and pycocoevalcap are installed.
 
 `python tests/metrics/test_meteor_jar.py` scores the texts of `meteor_cases.json` with the jar
 and writes its answers back into that file; every other test of METEOR then runs without Java.

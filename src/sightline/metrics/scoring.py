@@ -36,7 +36,7 @@ _METRICS: dict[str, Callable[[DocumentFrequencies | None], Metric]] = {
 }
 # Of scores that do not come from texts: those of training, and of likelihoods and alignments.
 _INFO: dict[str, ScoreInfo] = {
-    "loss": ScoreInfo("Loss", 1, False, {"int16": 0.001, "int8": 0.01}, decimals=4),  # nats
+    "loss": ScoreInfo("Loss (nats)", 1, False, {"int16": 0.001, "int8": 0.01}, decimals=4),
     "bits": ScoreInfo("Bits", higher_is_better=False, decimals=4),
     "exact": ScoreInfo("Exact match", 100),
     **Perplexity.info,
