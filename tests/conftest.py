@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-# One thread, before torch is imported: small products run ten times slower with two beside any
+# One thread, before torch is imported: small products run ten times slower with two next to any
 # other busy process, and bit-for-bit tests need it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 

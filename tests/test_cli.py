@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -198,15 +199,16 @@ def test_samples_as_json_are_one_object_a_line(work: Path, call: Call) -> None:
 
 
 def test_evaluation_as_json_agrees_with_itself_and_with_training(work: Path, call: Call) -> None:
-    metrics = json.loads(call("evaluate", "run", "--json").out)
+    metrics = json.loads(call("evaluate", "run", "--json").out)["corpus"]
     log = [json.loads(line) for line in (work / "run" / "log.jsonl").read_text().splitlines()]
     last = [event for event in log if event["kind"] == "evaluation"][-1]
     assert metrics["loss"] == pytest.approx(last["loss"], rel=1e-5)
     assert metrics["perplexity"] == pytest.approx(2 ** metrics["bits"])
-    in_words = call("evaluate", "run")
-    assert f"{metrics['loss']:.4f} nats per character" in in_words.out
+    table = call("evaluate", "run").out
+    assert "per character" in table
+    assert re.search(rf"Loss \(nats\) +│ +{metrics['loss']:.4f} ", table)
     other = json.loads(call("evaluate", "run", "--json", "--data", "text.txt").out)
-    assert other["loss"] != metrics["loss"]
+    assert other["corpus"]["loss"] != metrics["loss"]
 
 
 def test_a_model_is_found_by_run_and_by_checkpoint(work: Path, call: Call) -> None:
@@ -288,7 +290,7 @@ def test_a_typo_in_a_recipe_is_refused(
         (["evaluate", "nope"], "no model at nope"),
         (["evaluate", "run", "--device", "abacus"], "device=abacus cannot be used here"),
         (["sample", "run", "--device", "cuda:99"], "device=cuda:99 cannot be used here"),
-        (["sample", "shakespeare", "--device", "cuda"], "an export, which runs on the processor"),
+        (["sample", "shakespeare", "--device", "cuda"], "an export, which runs on the CPU"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
@@ -415,7 +417,7 @@ def test_a_run_is_not_resumed_with_other_data(work: Path, call: Call) -> None:
     refused(call("train", "tiny.yaml", "--out", "run", "--resume"), "was trained on other data")
 
 
-def test_ctrl_c_saves_and_resume_goes_on(
+def test_ctrl_c_saves_and_resume_continues(
     trained: Path, tmp_path: Path, cli_environment: dict[str, str], run_cli: Run
 ) -> None:
     shutil.copy(trained / "text.txt", tmp_path)
@@ -447,5 +449,5 @@ def test_ctrl_c_saves_and_resume_goes_on(
     more = [f"training.steps={step + 5}", "training.evaluate_every=1000000"]
     resumed = run_cli("train", "tiny.yaml", "--out", "run", "--resume", *more, cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
-    assert f"going on from step {step}" in resumed.stderr
+    assert f"resuming at step {step}" in resumed.stderr
     assert f"finished at step {step + 5}" in resumed.stderr

@@ -11,7 +11,7 @@ from sightline.commands import demo
 from sightline.samples import samples
 
 
-def test_the_demo_draws_every_photo_and_tells_where(
+def test_the_demo_draws_every_photo_and_prints_where(
     shapes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -58,12 +58,12 @@ def photo(height: int, width: int) -> NDArray[np.uint8]:
 
 def panels_of(path: Path) -> list[NDArray[np.uint8]]:
     """The pictures inside an SVG, decoded."""
-    found = []
+    panels = []
     for image in ET.parse(path).getroot().iter(f"{SVG}image"):
         kind, data = image.attrib["href"].split(";base64,")
         assert kind in ("data:image/jpeg", "data:image/png")
-        found.append(np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")))
-    return found
+        panels.append(np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")))
+    return panels
 
 
 def texts_of(path: Path) -> list[str]:

@@ -17,7 +17,7 @@ from sightline.data.converters.published import coco, flickr30k  # noqa: E402
 from sightline.data.manifest import write_manifest  # noqa: E402
 from sightline.nn.encoders.image import build_encoder  # noqa: E402
 from sightline.tasks import read_recipe  # noqa: E402
-from sightline.tasks.caption import CaptionTask  # noqa: E402
+from sightline.tasks.caption.data import CaptionData  # noqa: E402
 from sightline.training.loop import train  # noqa: E402
 from test_prepare import KARPATHY_30K, coco_file, small_flickr30k  # noqa: E402
 
@@ -85,9 +85,9 @@ def test_soft_then_hard_train_on_a_tiny_set_in_its_own_format(
     monkeypatch.chdir(tmp_path)  # recipes name each other's runs
     write_manifest(f"{name}.jsonl", read(make(tmp_path / "set")).examples)
     soft = read_recipe(find_recipe(Path(f"{name}-soft")), [*SMALL, f"encoder.weights={vgg16}"])
-    train(CaptionTask(soft), f"runs/{name}-soft", console=Console(quiet=True))
+    train(CaptionData(soft), f"runs/{name}-soft", console=Console(quiet=True))
     hard = read_recipe(find_recipe(Path(f"{name}-hard")), SMALL)
-    outcome = train(CaptionTask(hard), f"runs/{name}-hard", console=Console(quiet=True))
+    outcome = train(CaptionData(hard), f"runs/{name}-hard", console=Console(quiet=True))
     assert outcome.progress.step == 2
     model = sightline.load(f"runs/{name}-hard")
-    assert model.describe(CaptionTask(hard).dev[0].media).attention is not None
+    assert model.describe(CaptionData(hard).dev[0].media).attention is not None

@@ -4,8 +4,6 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -89,17 +87,11 @@ def test_the_readme_has_what_this_file_tests():
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_run(folder, command):
+def test_commands_run(folder, command, run_cli):
     words = shlex.split(command)[1:]
     if words[0] == "train":
         words += SMALL[words[1]]
-    run = subprocess.run(
-        [sys.executable, "-m", "sightline.cli", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_cli(*words, cwd=folder)
     assert run.returncode == 0, run.stderr
     if "src/sightline/samples/dogs.jpg" in words:
         assert f"\n```\n{run.stdout}```\n" in README  # the output that the README shows

@@ -235,12 +235,12 @@ def test_the_page_smooths_attention_as_the_figures_do(tmp_path: Path) -> None:
 def test_a_text_is_shown_with_the_words_that_each_word_looked_at(tmp_path: Path) -> None:
     layout = Layout.words(["▁the", "▁snow", "board", "<end>"])
     attention = np.array([[1, 0, 0, 0], [0, 0.25, 0.5, 0.25]], np.float32)
-    found = Description("das <b>", ("▁das", "▁<b>"), 0.0, (-0.1, -0.2), attention, layout)
+    described = Description("das <b>", ("▁das", "▁<b>"), 0.0, (-0.1, -0.2), attention, layout)
     plain = Description("das", ("das",), 0.0, (-0.1,))
     page = write_page(
         tmp_path / "r.html",
         [
-            ReportItem("1", "the snowboard", ("ein",), found, {"sacrebleu": 38.1}),
+            ReportItem("1", "the snowboard", ("ein",), described, {"sacrebleu": 38.1}),
             ReportItem("2", "no <attention>", ("ein",), plain, {"sacrebleu": 40.0}),
         ],
         metrics={"corpus": {"sacrebleu": 39.05}},
@@ -291,7 +291,7 @@ def test_the_curves_of_the_log_are_drawn_with_their_best_marked(tmp_path: Path) 
     items = items_of(tmp_path, 2)
     page = write_page(tmp_path / "r.html", items, curves=EVENTS)
     labels = [v["aria-label"] for tag, v in page.elements if tag == "svg" and "aria-label" in v]
-    assert labels == ["Loss", "BLEU-4, best 17.30 at step 500"]
+    assert labels == ["Loss (nats)", "BLEU-4, best 17.30 at step 500"]
     thin, _ = (values["points"] for tag, values in page.elements if tag == "polyline")
     loss = [tuple(map(float, point.split(","))) for point in thin.split()]
     assert len(loss) == 99  # the one that was no number is left out
@@ -392,7 +392,7 @@ results.first = visible().slice(0, 3);
 order.value = "best"; order.dispatchEvent(new Event("change"));
 results.best = visible().slice(0, 3);
 find.value = "NUMBER7 dog"; filter();
-results.found = visible();
+results.shown = visible();
 results.count = count.textContent;
 find.value = "nothing-has-this"; filter();
 results.none = [visible().length, none.hidden];
@@ -432,12 +432,12 @@ def test_sorting_finding_and_attention_work_in_a_browser(tmp_path: Path) -> None
         timeout=120,
         check=True,
     ).stdout
-    found = re.search(r"<title>(.*?)</title>", shown, re.DOTALL)
-    assert found is not None
-    results = json.loads(html.unescape(found[1]))
+    title = re.search(r"<title>(.*?)</title>", shown, re.DOTALL)
+    assert title is not None
+    results = json.loads(html.unescape(title[1]))
     assert results["first"] == ["item-0", "item-1", "item-2"]
     assert results["best"] == ["item-8", "item-7", "item-6"]
-    assert results["found"] == ["item-7"]
+    assert results["shown"] == ["item-7"]
     assert results["count"] == "1 example"
     assert results["none"] == [0, False]
     assert results["focus"] == "dog"

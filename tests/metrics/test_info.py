@@ -23,7 +23,7 @@ from sightline.metrics.error_rate import ErrorRate
         ("wer", 0.125, "WER 12.50", False),
         ("per", 0.1, "PER 10.00", False),
         ("aer", 0.08, "AER 8.00", False),
-        ("loss", 1.23456, "Loss 1.2346", False),
+        ("loss", 1.23456, "Loss (nats) 1.2346", False),
         ("bits", 1.5, "Bits 1.5000", False),
         ("perplexity", 7.0, "Perplexity 7.000", False),
         ("exact", 0.75, "Exact match 75.00", True),

@@ -1,4 +1,4 @@
-"""The lexer generator against Python's `re`, which knows the same patterns but not its contract."""
+"""The lexer generator against Python's `re`, which has the same patterns but another contract."""
 
 import re
 import time

@@ -68,9 +68,9 @@ def test_alignment_error_rate_of_a_published_system(shared_data):
     folder = shared_data / "gold_alignments" / "awesome-align" / "examples"
     gold = [read_alignment(line) for line in (folder / "enfr.gold").open(encoding="utf-8")]
     lines = (folder / "enfr.awesome-align.out").open(encoding="utf-8")
-    found = [read_alignment(line, first=0).sure for line in lines]
+    links = [read_alignment(line, first=0).sure for line in lines]
     metric = AlignmentErrorRate()
-    rate = metric.corpus_scores(metric.statistics(list(zip(found, gold, strict=True))))[0]
+    rate = metric.corpus_scores(metric.statistics(list(zip(links, gold, strict=True))))[0]
     assert rate == pytest.approx(0.0407, abs=5e-5)
 
 

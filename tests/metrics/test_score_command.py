@@ -23,8 +23,8 @@ app.command()(command)
 
 
 def run(*arguments, metrics="bleu,rouge_l,cider"):
-    asked = ["--metrics", metrics] if metrics else []
-    result = CliRunner().invoke(app, [*map(str, arguments), *asked])
+    options = ["--metrics", metrics] if metrics else []
+    result = CliRunner().invoke(app, [*map(str, arguments), *options])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output

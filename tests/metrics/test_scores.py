@@ -212,7 +212,7 @@ def corpus_of(size, seed=0):
 
 
 def test_intervals_are_those_of_resampled_corpora():
-    """A resample is a corpus in which items stand as often as they were drawn."""
+    """A resample is a corpus that has each item as often as it was drawn."""
     hypotheses, references = corpus_of(12)
     result = score(hypotheses, references, ["bleu"], resamples=40, seed=7)
     values = []
@@ -246,14 +246,16 @@ def test_draws_in_blocks_count_every_item(monkeypatch):
     assert all((block.sum(axis=1) == 10).all() for block in blocks)
 
 
-def test_a_better_system_is_told_from_a_worse_and_not_from_itself():
+def test_a_better_system_differs_from_a_worse_and_not_from_itself():
     worse, references = corpus_of(300)
     better = {i: (references[i][0] if i % 3 == 0 else text) for i, text in worse.items()}
-    found = compare(better, dict(reversed(worse.items())), references, FAST)
-    for key, (low, high) in found["intervals"].items():
-        assert 0 < low < found["difference"][key] < high
-        assert found["difference"][key] == pytest.approx(found["first"][key] - found["second"][key])
-        assert found["p"][key] < 0.01
+    result = compare(better, dict(reversed(worse.items())), references, FAST)
+    for key, (low, high) in result["intervals"].items():
+        assert 0 < low < result["difference"][key] < high
+        assert result["difference"][key] == pytest.approx(
+            result["first"][key] - result["second"][key]
+        )
+        assert result["p"][key] < 0.01
     same = compare(worse, worse, references, FAST)
     assert set(same["difference"].values()) == {0.0}
     assert set(same["p"].values()) == {1.0}

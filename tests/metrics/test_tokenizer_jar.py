@@ -1,4 +1,4 @@
-"""The tokeniser against the original in the jar of pycocoevalcap, where Java is found."""
+"""The tokeniser against the original in the jar of pycocoevalcap, where Java is installed."""
 
 import json
 import random

@@ -5,15 +5,18 @@ import socket
 import threading
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import httpx
 import numpy as np
 
 from shape_pictures import draw
+from sightline.runtime.describer import Options
 from sightline.serve.app import Service
 from sightline.serve.limits import Limits
 from sightline.serve.models import Models
 from sightline.serve.server import Server, bind
+from sightline.tasks import spec_of
 
 PATIENCE = 240  # seconds after which a machine is not busy, but something is wrong
 QUICK = {"drain_seconds": 0}  # what tests have no time for
@@ -47,19 +50,17 @@ def wait_for(condition, seconds=PATIENCE):
 
 
 class HeldModel:
-    """A captioner that reads nothing and answers only when it is let go."""
+    """A captioner that reads nothing and answers only when it is released."""
 
-    name = "held"
-    task = "caption"
+    name, task = "held", "caption"
+    route = spec_of(task).route()
 
     def __init__(self):
         self.go = threading.Event()
         self.batches = []  # the number of requests of each call
+        self.model = SimpleNamespace(defaults=Options(), check=lambda settings: None)
 
-    def check(self, settings):
-        pass
-
-    def read(self, picture, focus, max_pixels):
+    def read(self, picture, reading):
         return picture
 
     def run(self, items, settings, streamed):

@@ -1,4 +1,4 @@
-"""The page's colours can be told apart: WCAG's contrast, in light and dark."""
+"""The page's colours can be distinguished: WCAG's contrast, in light and dark."""
 
 import re
 

@@ -15,6 +15,7 @@ from live_server import PATIENCE, held, in_threads, picture_bytes, post, running
 from sightline.errors import UserError
 from sightline.serve.logs import JsonLines
 from sightline.serve.models import load_models
+from sightline.tasks.translate.alignments import alignment_of
 
 
 def python_answer(models, picture, **options):
@@ -34,11 +35,11 @@ def same(answer, description):
 
 
 def events(response):
-    found = []
-    for block in response.text.strip().split("\n\n"):
-        name, data = block.split("\n")
-        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-    return found
+    blocks = (block.split("\n") for block in response.text.strip().split("\n\n"))
+    return [
+        (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
+        for name, data in blocks
+    ]
 
 
 # ---------------------------------------------------------------------------- describe
@@ -75,7 +76,7 @@ def test_api_command_and_python_give_the_same_caption(
     }
 
 
-def test_the_answer_tells_what_the_picture_was(server):
+def test_the_answer_says_what_the_picture_was(server):
     answer = post(server.client, picture_bytes()).json()
     assert set(answer) == {
         *("request_id", "model", "task", "text", "score", "tokens", "log_probs", "attention"),
@@ -94,12 +95,12 @@ def test_a_stream_shows_the_search_and_ends_with_the_answer(server, models):
     picture = picture_bytes("green", "square", 3)
     response = post(server.client, picture, stream="true", n_best=2)
     assert response.headers["content-type"].startswith("text/event-stream")
-    found = events(response)
-    assert [name for name, _ in found] == ["step"] * (len(found) - 1) + ["done"]
-    same(found[-1][1], python_answer(models, picture, n_best=2))
-    steps = [data for _, data in found[:-1]]
+    *steps, (name, answer) = events(response)
+    assert name == "done"
+    same(answer, python_answer(models, picture, n_best=2))
     expected = list(models.by_name["shapes"].model.stream(picture, n_best=2))[:-1]
-    for step, partial in zip(steps, expected, strict=True):
+    for (name, step), partial in zip(steps, expected, strict=True):
+        assert name == "step"
         assert set(step) == {"step", "text", "tokens", "nodes", "alive", "best"}
         assert step["text"] == partial.text
         assert step["alive"] == [node["id"] for node in step["nodes"] if node["alive"]]
@@ -138,8 +139,8 @@ def test_translations_have_their_alignment(server, models):
     text = "the red dog sees a cat ."
     answer = server.client.post("/v1/translate", json={"text": text, "n_best": 2}).json()
     translator = models.by_name["toy"].model
-    same(answer, translator.translate(text, n_best=2))
-    expected = translator.alignment(translator.translate(text))
+    same(answer, translator.describe(text, n_best=2))
+    expected = alignment_of(translator, translator.describe(text))
     assert answer["source_words"] == list(expected.source) == text.split()
     assert answer["target_words"] == list(expected.target) == answer["text"].split()
     assert len(answer["alignment"]) == len(expected.target)
@@ -152,10 +153,12 @@ def test_translations_have_their_alignment(server, models):
 
 def test_translations_stream_too(server, models):
     text = "every bird likes the old river ."
-    found = events(server.client.post("/v1/translate", json={"text": text, "stream": True}))
-    assert len(found) > 3
-    same(found[-1][1], models.by_name["toy"].model.translate(text))
-    assert found[-2][1]["text"] == found[-1][1]["text"]
+    *steps, (_, answer) = events(
+        server.client.post("/v1/translate", json={"text": text, "stream": True})
+    )
+    assert len(steps) > 2
+    same(answer, models.by_name["toy"].model.describe(text))
+    assert steps[-1][1]["text"] == answer["text"]
 
 
 def test_a_text_in_parts_or_without_words_is_answered(server):
@@ -167,6 +170,27 @@ def test_a_text_in_parts_or_without_words_is_answered(server):
         assert len(answer["target_words"]) > 200
     empty = server.client.post("/v1/translate", json={"text": "  "}).json()
     assert (empty["text"], empty["alignment"]) == ("", [])
+
+
+def test_prompts_are_continued_together_as_alone():
+    """A task that defines no route is served by the general one."""
+    models = load_models(["shakespeare"])
+    prompts = ["ROMEO", "O", "", "JULIET:", "To be, or", "O"]
+    with running(models) as server:
+
+        def ask(number):
+            with httpx.Client(base_url=server.url, timeout=PATIENCE) as client:
+                body = {"text": prompts[number], "stream": number == 5}
+                return client.post("/v1/language_model", json=body)
+
+        *responses, streamed = in_threads(len(prompts), ask)
+        unknown = server.client.post("/v1/language_model", json={"text": "Ω"})
+    answers = [*(response.json() for response in responses), events(streamed)[-1][1]]
+    for prompt, answer in zip(prompts, answers, strict=True):
+        assert answer["text"] == models.by_name["shakespeare"].model.describe(prompt).text
+        assert answer["text"].startswith(prompt)
+    assert unknown.status_code == 422
+    assert "the prompt has 'Ω'" in unknown.json()["error"]["message"]
 
 
 # ---------------------------------------------------------------------------- the rest
@@ -312,11 +336,11 @@ def test_models_can_be_named_and_wrong_ones_are_refused(shapes, toy):
     assert [m.name for m in load_models([str(toy)])] == ["run"]
     with pytest.raises(UserError, match="two models are called 'run'"):
         load_models([str(toy), str(folder / "run")])
-    with pytest.raises(UserError, match="language_model"):
-        load_models(["shakespeare"])
+    with pytest.raises(UserError, match="no model at nowhere"):
+        load_models(["nowhere"])
 
 
-def test_serving_needs_no_torch_of_its_own():
+def test_serving_imports_no_torch():
     """Not imported by the service; only by a model that needs it."""
     code = (
         "import sys, sightline.serve.server, sightline.serve.models; print('torch' in sys.modules)"

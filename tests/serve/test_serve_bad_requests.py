@@ -1,4 +1,4 @@
-"""Pictures, fields and bodies that cannot be used are refused, and the client is told why."""
+"""Pictures, fields and bodies that cannot be used are refused with the reason."""
 
 import base64
 import io
@@ -117,7 +117,7 @@ def test_bodies_that_cannot_be_read_are_refused(server, body, kind, status):
     code(response)
 
 
-def test_wrong_methods_and_places_are_told_in_the_same_form(server):
+def test_wrong_methods_and_places_are_refused_in_the_same_form(server):
     assert code(server.client.get("/v1/describe")) == "wrong_method"
     assert code(server.client.post("/v1/nothing", content=b"x")) == "not_found"
     assert code(server.client.post("/v1/translate", json={"text": "a" * 2001})) == "bad_field"

@@ -23,7 +23,7 @@ from sightline.serve.limits import Limits
 
 
 def ask(server):
-    """A request from a client of its own."""
+    """A request from a new client."""
 
     def once(_):
         with httpx.Client(base_url=server.url, timeout=PATIENCE) as client:
@@ -118,7 +118,7 @@ def test_a_client_that_leaves_frees_its_place(stream):
 
 
 def test_clients_that_leave_do_not_make_it_seem_quick():
-    """A batch that is given up early says little of how long one takes."""
+    """A batch that is cancelled early says little of how long one takes."""
     model, models = held()
     with running(models, Limits(time_limit=60.0, max_queue=200, max_batch=1, **QUICK)) as server:
         batcher = server.service.batcher

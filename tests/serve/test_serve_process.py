@@ -92,7 +92,7 @@ def test_sigterm_under_load_loses_no_request(shapes, cli_environment):
     assert set(seen.values()) == {200}
 
 
-def test_mistakes_are_told_in_one_line(run_cli, toy):
+def test_mistakes_are_reported_in_one_line(run_cli, toy):
     for arguments, message in (
         (["--model", "nowhere"], "no model at nowhere"),
         (["--model", toy, "--api-key-env", "SIGHTLINE_NO_SUCH"], "SIGHTLINE_NO_SUCH is not set"),

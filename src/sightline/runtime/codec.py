@@ -45,13 +45,13 @@ class Codec:
     def text(self, tokens: Sequence[str]) -> str:
         return self.vocab.text(tokens)
 
-    def prefix(self, text: str) -> list[int]:
+    def prefix(self, text: str, name: str = "prefix") -> list[int]:
         """The tokens that an output has to begin with; an unknown word is an error."""
         tokens = self.split(text)
         ids = self.ids(tokens)
         if UNKNOWN in ids:
             unknown = tokens[ids.index(UNKNOWN)]
-            raise UserError(f"the prefix has {unknown!r}, which is not in the model's vocabulary")
+            raise UserError(f"the {name} has {unknown!r}, which is not in the model's vocabulary")
         return ids
 
     def description(self, hypothesis: Hypothesis, layout: Layout | None) -> Description:

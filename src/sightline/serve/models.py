@@ -55,7 +55,9 @@ class ServedModel:
         parts = [part for item in items for part in item.parts]
         done: dict[int, Description] = {}  # by part
         shown = [streamed[place] and len(items[place].parts) == 1 for place in owners]
-        for size, rows in similar([part.size for part in parts], max(1, len(parts))):
+        # a reader whose examples cannot share a search, such as one of prompts, has a batch of 1
+        most = 1 if self.model.reader.batch == 1 else len(parts)
+        for size, rows in similar([part.size for part in parts], most):
             some = [parts[row] for row in rows]
             wanted = [(at, row) for at, row in enumerate(rows) if shown[row]]
             for snapshot in self.model.search(some, settings, size=size, keep_tree=bool(wanted)):
@@ -71,11 +73,11 @@ class ServedModel:
         ]
 
     def _answer(self, item: Item, parts: list[Description], seconds: float) -> dict[str, Any]:
-        found = joined(parts)
-        content = found.to_json()
+        description = joined(parts)
+        content = description.to_json()
         for other in content["alternatives"]:
             del other["alternatives"]
-        more = self.route.more(self.model, item.source, item.parts, found)
+        more = self.route.more(self.model, item.source, item.parts, description)
         about = {"model": self.name, "task": self.task}
         return {**about, **content, **more, "seconds": round(seconds, 4)}
 

@@ -87,7 +87,7 @@ class PromptReader:
     def read(self, source: str, *, whole: bool = False) -> list[Inputs]:
         if whole or not source:
             return [Inputs(1)]
-        prompt = np.array(self.codec.prefix(source), dtype=np.int64)
+        prompt = np.array(self.codec.prefix(source, "prompt"), dtype=np.int64)
         return [Inputs(1, {"prompt": Stream(prompt[None])})]
 
 
