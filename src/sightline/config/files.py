@@ -50,7 +50,7 @@ def _parse(root: yaml.MappingNode, name: str, schema: type[T], overrides: Sequen
         key, equals, value = override.partition("=")
         if not equals or not key:
             raise ConfigError(f"`{override}`: an override is written key.sub=value")
-        root = replaced(root, key.split("."), override_node(value, f"override {key}"))
+        root = replaced(root, key.split("."), override_node(value))
     return Reader(name, key_paths(schema)).build(root, schema)
 
 

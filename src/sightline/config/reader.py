@@ -22,7 +22,6 @@ from sightline.errors import ConfigError
 
 _MAP, _NULL, _STR = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "null", "str"))
 T = TypeVar("T")
-MOST_VALUES = 100_000  # in one file, with its aliases written out
 _WORDS: dict[Any, str] = {
     str: "text",
     bool: "true or false",
@@ -61,7 +60,7 @@ def compose_file(path: Path) -> yaml.MappingNode:
 def compose(text: str, name: str) -> yaml.MappingNode:
     """The root mapping of a YAML text; errors call it `name`."""
     try:
-        root = _compose(text, name)
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         what = f"the character {text[error.position]!r} cannot be in YAML; is it a recipe?"
@@ -79,50 +78,20 @@ def compose(text: str, name: str) -> yaml.MappingNode:
     return root
 
 
-def _compose(text: str, name: str) -> yaml.Node | None:
-    root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
-    if root is not None and _written_out(root, {}) > MOST_VALUES:
-        raise ConfigError(
-            f"{name}: its aliases (`*name`) stand for more than {MOST_VALUES:,} values; "
-            "write the values out"
-        )
-    return root
+class _Unmarked(yaml.SafeLoader):
+    """An override has no line: without marks, its errors name the key instead."""
+
+    def get_mark(self) -> Any:
+        return None
 
 
-def _written_out(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """How many nodes there are with every alias replaced by a copy of its anchor, or too many."""
-    too_many = MOST_VALUES + 1
-    if id(node) not in sizes:
-        sizes[id(node)] = too_many  # if met again while open: an anchor that contains itself
-        below = sum(_written_out(child, sizes) for child in _children(node))
-        sizes[id(node)] = min(1 + below, too_many)
-    return sizes[id(node)]
-
-
-def _children(node: yaml.Node) -> list[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [part for pair in node.value for part in pair]
-    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
-
-
-def override_node(value: str, name: str) -> yaml.Node:
+def override_node(value: str) -> yaml.Node:
     """An override's value as YAML; what is not YAML, such as `*`, is plain text."""
     try:
-        node = _compose(value, name)
+        node: yaml.Node | None = yaml.compose(value, Loader=_Unmarked)
     except (yaml.YAMLError, RecursionError):
         node = None
-    if node is None:
-        return yaml.ScalarNode(_STR if value else _NULL, value)
-    _forget_lines(node)
-    return node
-
-
-def _forget_lines(node: yaml.Node) -> None:
-    """An override has no line: without marks, its errors name the key instead."""
-    if node.start_mark is not None:
-        node.start_mark = None
-        for child in _children(node):
-            _forget_lines(child)
+    return node or yaml.ScalarNode(_STR if value else _NULL, value)
 
 
 def replaced(mapping: yaml.Node, path: list[str], value: yaml.Node) -> yaml.MappingNode:

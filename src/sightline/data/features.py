@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,38 +90,27 @@ def _batches(
     label: str | None,  # of the progress bar
 ) -> Iterator[dict[str, NDArray[Any]]]:
     """Prepared items by id, `size` at a time."""
-    files = _Prepared(list(todo.values()), prepare)
-    outcomes: Iterator[NDArray[Any] | DataError] = ahead(files, depth=2 * size)
+
+    def prepared(path: Path) -> NDArray[Any] | DataError:
+        try:
+            return prepare(path)
+        except DataError as error:  # the others are still prepared
+            return error
+
+    outcomes: Iterator[Any] = ahead(prepared, todo.values(), depth=2 * size)
     if label is not None and todo:
         outcomes = counted(outcomes, len(todo), label)
-
-    def good() -> Iterator[tuple[str, NDArray[Any]]]:
-        for name, outcome in zip(todo, outcomes, strict=True):
-            if isinstance(outcome, DataError):
-                bad[name] = str(outcome)
-            else:
-                yield name, outcome
-
-    usable = good()
-    while batch := dict(islice(usable, size)):
+    batch: dict[str, NDArray[Any]] = {}
+    for name, outcome in zip(todo, outcomes, strict=True):
+        if isinstance(outcome, DataError):
+            bad[name] = str(outcome)
+        else:
+            batch[name] = outcome
+        if len(batch) == size:
+            yield batch
+            batch = {}
+    if batch:
         yield batch
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """What `prepare` makes of each file, or its error, so that the others are still prepared."""
-
-    paths: Sequence[Path]
-    prepare: Prepare
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, position: int) -> NDArray[Any] | DataError:
-        try:
-            return self.prepare(self.paths[position])
-        except DataError as error:
-            return error
 
 
 def _half(vectors: NDArray[Any], header: Header, folder: Path) -> NDArray[np.float16]:

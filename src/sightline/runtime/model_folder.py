@@ -93,7 +93,7 @@ def find_model(model: Path | str) -> Path:
         raise CheckpointError(f"no model at {path}, and the zoo has none of that name ({known})")
     if (path / "config.yaml").is_file() or is_export(path):
         return path
-    best, checkpoints = _best(path), sorted(path.glob("checkpoints/step-*"))
+    best, checkpoints = best_checkpoint(path), sorted(path.glob("checkpoints/step-*"))
     if best is not None and best not in checkpoints:  # another would not be the model that is meant
         raise CheckpointError(f"{best} is gone, the best of {path}; give another checkpoint of it")
     if not checkpoints:
@@ -101,7 +101,8 @@ def find_model(model: Path | str) -> Path:
     return best or checkpoints[-1]
 
 
-def _best(run: Path) -> Path | None:
+def best_checkpoint(run: Path) -> Path | None:
+    """Where a run's file `best` points; it need not exist any more."""
     try:
         name = (run / "best").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

@@ -5,9 +5,47 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import FastAPI
+from pydantic import BaseModel, Field
 
-from sightline.serve.schemas import ErrorAnswer, ModelsAnswer, SamplesAnswer
 from sightline.tasks.route import Route
+
+
+class ModelAnswer(BaseModel):
+    name: str
+    task: str
+    route: str = Field(description="The path that asks for it.")
+    description: str
+    attention: str
+    beam: int = Field(description="Used where a request names none.")
+    default: bool
+
+
+class ModelsAnswer(BaseModel):
+    models: list[ModelAnswer]
+
+
+class SampleAnswer(BaseModel):
+    name: str
+    url: str
+    alt: str
+    credit: str
+
+
+class SamplesAnswer(BaseModel):
+    samples: list[SampleAnswer]
+
+
+class ErrorContent(BaseModel):
+    code: str
+    message: str
+
+
+class ErrorAnswer(BaseModel):
+    """Every error has this form."""
+
+    error: ErrorContent
+    request_id: str
+
 
 _MEANINGS = {
     400: "The picture, form or JSON is damaged.",
@@ -46,9 +84,7 @@ def _answered(model: Any, example: Any, text: str = _STREAM) -> dict[str, Any]:
 
 def _schema(model: Any) -> dict[str, Any]:
     schema: dict[str, Any] = model.model_json_schema()
-    schema.pop("title", None)
-    schema.pop("description", None)
-    return schema
+    return {key: value for key, value in schema.items() if key not in ("title", "description")}
 
 
 def _form(model: Any) -> dict[str, Any]:

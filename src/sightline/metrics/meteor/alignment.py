@@ -16,6 +16,7 @@ A rank is two integers, the smaller the better, to which every choice adds somet
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +37,7 @@ class Alignments:
     chunks: I64  # (P,)
 
 
-@dataclass(frozen=True)
-class _Beam:
+class _Beam(NamedTuple):
     """Partial alignments of all pairs, sorted by pair and rank; S of them."""
 
     pair: I64  # (S,)
@@ -48,14 +48,7 @@ class _Beam:
     used: NDArray[np.uint64]  # (S, B) hypothesis words taken, 64 to a number
 
     def select(self, rows: I64) -> "_Beam":
-        return _Beam(
-            self.pair[rows],
-            self.high[rows],
-            self.low[rows],
-            self.last[rows],
-            self.next[rows],
-            self.used[rows],
-        )
+        return _Beam(*(column[rows] for column in self))
 
 
 class _Search:
