@@ -117,20 +117,17 @@ def evaluate(
         raise DataError(f"{error}{hint}") from None
     unit = {"char": "character", "word": "word", "bpe": "piece"}[model.recipe.unit]
     what = f"held-out part of {model.recipe.text}" if data is None else str(data)
-    return Evaluation(f"{what}, per {unit}", {"corpus": evaluate_text(model, text)})
-
-
-def evaluate_text(model: Describer, text: str) -> dict[str, float]:
-    """Nats (`loss`) and bits per token, and perplexity."""
-    assert isinstance(model.codec, TextCodec)
-    if model.codec.is_stream:
-        nats, count = _stream_nats(model.stepper, model.codec.stream(text))
+    stepper, codec = model.stepper, model.codec
+    assert isinstance(codec, TextCodec)
+    if codec.is_stream:
+        nats, count = _stream_nats(stepper, codec.stream(text))
     else:
-        nats, count = _line_nats(model.stepper, model.codec.lines(text))
-    return scores(nats / max(1, count))
+        nats, count = _line_nats(stepper, codec.lines(text))
+    return Evaluation(f"{what}, per {unit}", {"corpus": scores(nats / max(1, count))})
 
 
 def scores(loss: float) -> dict[str, float]:
+    """Nats (`loss`) and bits per token, and perplexity."""
     return {"loss": loss, "bits": loss / math.log(2), "perplexity": math.exp(min(loss, 700.0))}
 
 
