@@ -55,7 +55,7 @@ def read_files(folder: Path) -> dict[str, File]:
 def read_page(tasks: Container[str]) -> dict[str, File]:
     """The page's files with these tasks' panels: `panel.html` in index.html, all in panels/TASK."""
     files = read_files(PAGE)
-    sections: list[str] = []
+    sections: list[bytes] = []
     for spec in all_specs():
         if spec.panel is None or spec.name not in tasks:
             continue

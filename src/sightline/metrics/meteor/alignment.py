@@ -48,7 +48,7 @@ class _Beam(NamedTuple):
     used: NDArray[np.uint64]  # (S, B) hypothesis words taken, 64 to a number
 
     def select(self, rows: I64) -> "_Beam":
-        return _Beam(*(column[rows] for column in self))
+        return _Beam(*(column[rows] for column in self))  # type: ignore[arg-type]
 
 
 class _Search:
