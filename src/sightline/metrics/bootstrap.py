@@ -47,7 +47,8 @@ def resample(
 def interval(samples: Floats, level: float = LEVEL) -> Floats:
     """The lower and upper bounds of the middle `level` of the samples, (2, K)."""
     tail = 50 * (1 - level)
-    return np.asarray(np.percentile(samples, [tail, 100 - tail], axis=0))
+    bounds: Floats = np.percentile(samples, [tail, 100 - tail], axis=0)
+    return bounds
 
 
 def p_value(samples: Floats) -> Floats:

@@ -1,7 +1,5 @@
 """METEOR 1.5 (English, `-norm`) as the COCO caption evaluation runs it, without Java."""
 
-import re
-
 import numpy as np
 
 from sightline.errors import DataError
@@ -130,7 +128,4 @@ def _clean_hypothesis(text: str) -> str:
 
 
 def _clean_references(texts: list[str]) -> list[str]:
-    if not texts:
-        return [""]
-    pieces = [piece for text in texts for piece in re.split(r"\|\|\|", text)]
-    return [java_trim(piece) for piece in pieces]
+    return [java_trim(piece) for text in texts or [""] for piece in text.split("|||")]
