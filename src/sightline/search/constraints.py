@@ -284,7 +284,7 @@ def _renormalise(log_probs: NDArray[np.float32]) -> NDArray[np.float32]:
     peak[peak == -np.inf] = 0.0  # nothing is possible: stays so, without inf − inf
     total = np.exp(log_probs - peak).sum(axis=1, keepdims=True)
     total[total == 0] = 1.0
-    return np.subtract(log_probs, peak + np.log(total))
+    return np.asarray(log_probs - (peak + np.log(total)), np.float32)
 
 
 def _restricted(result: StepResult, allowed: Mask, count: int) -> StepResult:
