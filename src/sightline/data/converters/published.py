@@ -120,8 +120,8 @@ def coco(folder: Path) -> Prepared:
     For Karpathy's own choice of pictures use `karpathy`.
     """
     for year in ("2014", "2017"):
-        train = _first_file(folder, _annotation_paths("train", year))
-        val = _first_file(folder, _annotation_paths("val", year))
+        names = [f"captions_{part}{year}.json" for part in ("train", "val")]
+        train, val = (_first_file(folder, (f"annotations/{name}", name)) for name in names)
         if train is not None and val is not None:
             break
     else:
@@ -137,11 +137,6 @@ def coco(folder: Path) -> Prepared:
         for place, example in enumerate(val_part.examples)
     ]
     return Prepared(train_part.examples + moved, train_part.notes + val_part.notes)
-
-
-def _annotation_paths(part: str, year: str) -> tuple[str, ...]:
-    name = f"captions_{part}{year}.json"
-    return (f"annotations/{name}", name)
 
 
 def _coco_file(path: Path, photos: Path) -> Prepared:
