@@ -3,11 +3,11 @@
     python -m benchmarks.alignment RUN [--back RUN]
 
 RUN translates German into English and was trained on Multi30k (multi30k-de-en), the model of
-`--back` English into German; with both, their alignments are also put together. Hand-made are
+`--back` English into German; with both, their alignments are also intersected. Hand-made are
 the 508 pairs of Europarl (Vilar et al. 2006): debates, while Multi30k has captions, so that this is
-far from what the model has seen; how far is told. Within its domain, on Multi30k's test pairs,
+far from what the model has seen; how far is printed. Within its domain, on Multi30k's test pairs,
 words that are spelt alike in both languages have to be aligned to themselves. `attention` is where
-the model looked before each word, `knowing the word` what `sightline align` gives.
+the model looked before each word, `posterior` what `sightline align` gives: once the word is known.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from benchmarks.data import data_path
 from sightline.data.sentences import JOIN, clean, mark_words
 from sightline.media.text import read_lines
 from sightline.metrics.alignment import AlignmentErrorRate, GoldAlignment, read_alignment
-from sightline.tasks.alignments import diagonal
-from sightline.tasks.translator import Translator
+from sightline.runtime.describer import Describer
+from sightline.tasks.translate.alignments import alignment_of, diagonal
 
 SIGNS = ".,;:!?\"'()„“”‚‘’«»-"
 Pairs = list[tuple[str, str]]
@@ -35,27 +35,27 @@ Links = set[tuple[int, int]]  # source word, target word
 # ---- links -------------------------------------------------------------------------------------
 
 
-def links_of(translator: Translator, pairs: Pairs, knowing: bool = True) -> list[Links]:
-    """Each target word with its likeliest source word, knowing it or by attention alone."""
+def links_of(translator: Describer, pairs: Pairs, posterior: bool = True) -> list[Links]:
+    """Each target word with its likeliest source word."""
     sides = [source for source, _ in pairs], [target for _, target in pairs]
-    found = [translator.alignment(d) for d in translator.force(*sides, knowing=knowing)]
-    return [{(s, t) for s, t, _ in each.links()} for each in found]
+    forced = translator.force(*sides, posterior=posterior)
+    return [{(s, t) for s, t, _ in alignment_of(translator, each).links()} for each in forced]
 
 
-def systems_of(forth: Translator, back: Translator | None, pairs: Pairs) -> dict[str, list[Links]]:
-    """The links of the diagonal and of each model, and of both together."""
+def systems_of(forth: Describer, back: Describer | None, pairs: Pairs) -> dict[str, list[Links]]:
+    """The links of the diagonal, of each model, and those that both have."""
     sizes = [(len(source.split()), len(target.split())) for source, target in pairs]
-    found = {
-        "the diagonal": [diagonal(source, target) for source, target in sizes],
-        "attention": links_of(forth, pairs, knowing=False),
-        "knowing the word": links_of(forth, pairs),
+    systems = {
+        "diagonal": [diagonal(source, target) for source, target in sizes],
+        "attention": links_of(forth, pairs, posterior=False),
+        "posterior": links_of(forth, pairs),
     }
     if back is not None:
         turned = links_of(back, [(target, source) for source, target in pairs])
-        found["the same, backwards"] = [{(s, t) for t, s in links} for links in turned]
-        both = zip(found["knowing the word"], found["the same, backwards"], strict=True)
-        found["links of both"] = [one & other for one, other in both]
-    return found
+        systems["posterior, backwards"] = [{(s, t) for t, s in links} for links in turned]
+        both = zip(systems["posterior"], systems["posterior, backwards"], strict=True)
+        systems["intersection"] = [one & other for one, other in both]
+    return systems
 
 
 # ---- against hand-made alignments --------------------------------------------------------------
@@ -70,13 +70,13 @@ class Agreement:
     error: float
 
 
-def agreement(found: Sequence[Links], gold: Sequence[GoldAlignment]) -> Agreement:
-    both = list(zip(found, gold, strict=True))
-    possible = sum(len(links & known.possible) for links, known in both)
-    sure = sum(len(links & known.sure) for links, known in both)
+def agreement(links: Sequence[Links], gold: Sequence[GoldAlignment]) -> Agreement:
+    both = list(zip(links, gold, strict=True))
+    possible = sum(len(ours & known.possible) for ours, known in both)
+    sure = sum(len(ours & known.sure) for ours, known in both)
     metric = AlignmentErrorRate()
     return Agreement(
-        possible / sum(map(len, found)),
+        possible / sum(map(len, links)),
         sure / sum(len(known.sure) for known in gold),
         float(metric.corpus_scores(metric.statistics(both))[0]),
     )
@@ -91,7 +91,7 @@ def read_gold(folder: Path) -> tuple[Pairs, list[GoldAlignment]]:
 
 
 def unseen(texts: Sequence[str], training: Sequence[str]) -> float:
-    """The part of the running words (signs left out) that the training text does not have."""
+    """The share of the running words (signs left out) that the training text does not have."""
     known = {word for text in training for word in mark_words(clean(text)).split()}
     words = [w for text in texts for w in mark_words(clean(text)).split() if w.strip(SIGNS + JOIN)]
     return sum(word not in known for word in words) / len(words)
@@ -111,15 +111,15 @@ class Copied:
 
 
 def copied_words(pairs: Pairs) -> list[Copied]:
-    found = []
+    words = []
     for number, (source, target) in enumerate(pairs):
-        read, written = ([word.strip(SIGNS) for word in text.split()] for text in (source, target))
-        low = [[word.lower() for word in words] for words in (read, written)]
+        read, written = ([w.strip(SIGNS) for w in text.split()] for text in (source, target))
+        low = [[word.lower() for word in side] for side in (read, written)]
         for at, word in enumerate(low[1]):
             if len(word) >= 3 and low[0].count(word) == low[1].count(word) == 1:
                 place = low[0].index(word)
-                found.append(Copied(number, place, at, read[place] == written[at]))
-    return found
+                words.append(Copied(number, place, at, read[place] == written[at]))
+    return words
 
 
 def at_least(hits: int, chances: Sequence[float]) -> float:
@@ -136,8 +136,8 @@ def at_least(hits: int, chances: Sequence[float]) -> float:
 def report_gold(systems: dict[str, list[Links]], gold: Sequence[GoldAlignment]) -> None:
     print(f"{'':24} {'error rate':>10} {'precision':>10} {'recall':>7}")
     for name, links in systems.items():
-        found = agreement(links, gold)
-        print(f"{name:24} {found.error:10.1%} {found.precision:10.1%} {found.recall:7.1%}")
+        each = agreement(links, gold)
+        print(f"{name:24} {each.error:10.1%} {each.precision:10.1%} {each.recall:7.1%}")
 
 
 def shown(p: float) -> str:
@@ -160,8 +160,8 @@ def report_copied(systems: dict[str, list[Links]], pairs: Pairs) -> None:
         for name, hits in right.items():
             p = at_least(sum(hits), chances)
             text = f"{name:24} {np.mean(hits):6.1%}  against chance: {shown(p)}"
-            if name != "the diagonal":
-                pairs_of_hits = list(zip(hits, right["the diagonal"], strict=True))
+            if name != "diagonal":
+                pairs_of_hits = list(zip(hits, right["diagonal"], strict=True))
                 wins = sum(ours > straight for ours, straight in pairs_of_hits)
                 differ = sum(ours != straight for ours, straight in pairs_of_hits)
                 p = at_least(wins, [0.5] * differ)
@@ -170,10 +170,10 @@ def report_copied(systems: dict[str, list[Links]], pairs: Pairs) -> None:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(prog="python -m benchmarks.alignment")
-    asked.add_argument("run", metavar="RUN", help="translates German into English")
-    asked.add_argument("--back", metavar="RUN", help="translates English into German")
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.alignment")
+    parser.add_argument("run", metavar="RUN", help="translates German into English")
+    parser.add_argument("--back", metavar="RUN", help="translates English into German")
+    given = parser.parse_args()
     data = data_path()
     forth = sightline.load(given.run)
     back = sightline.load(given.back) if given.back else None

@@ -2,9 +2,10 @@
 
     python -m benchmarks.attention_places [MODEL]
 
-Boxes: each of the photos that ship is told with its own caption. For the words of its boxes, the
-attention inside the box is set against the box's part of the picture, against boxes of the same
-size anywhere in the picture, and against what the caption's other words leave there.
+Boxes: each of the photos that ship is described by its own caption (forced decoding). For the words
+of its boxes, the attention inside the box is set against the box's part of the picture, against
+boxes of the same size anywhere in the picture, and against what the caption's other words leave
+there.
 
 Halves (where ../shared/data/flickr8k is): two test pictures A and B are put into one, side by side
 or one above the other, and once more with their places exchanged. A word is A's if it names a thing
@@ -12,7 +13,7 @@ of A's references and nothing of its kind is in B's.
 - written: when the model writes a word of A, is most of its attention on A's half?
 - both named: in captions that name things of both, does A's half get more for A's words than for
   B's? Neither a place nor a picture that is looked at most can help here.
-- told: with a reference of A as the given text, is most of the attention for A's words on A's half,
+- given: with a reference of A as the text, is most of the attention for A's words on A's half,
   over both orders? The attention for a word knows the words before it, not the word; so this asks
   for more than looking where the next word is: the text has to lead the eye.
 A model that looks at one place, or anywhere, gets 50 % of each.
@@ -23,7 +24,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,60 +34,40 @@ from PIL import Image
 
 import sightline
 from benchmarks.data import data_path
+from benchmarks.encoded import encode_pictures
 from benchmarks.things import own_words
-from sightline import search
 from sightline.data.converters.published import flickr8k
 from sightline.data.manifest import Example, normalise_caption
+from sightline.data.vocabulary import SPECIALS, UNKNOWN
 from sightline.figures.looks import looks_of
-from sightline.media.image import preprocess, read_image
+from sightline.media.focus import Region
+from sightline.media.image import read_image
+from sightline.runtime.describer import Describer
 from sightline.samples import samples
-from sightline.tasks.captioner import Captioner
-from sightline.types import Description, Layout
+from sightline.types import Box, Description
 from sightline.zoo import names
 
 SEED, PAIRS, DRAWS = 1, 200, 100_000
 SIDE = 480  # pixels of a picture made of two
-BATCH = 32
 STEPS = 41  # places of a box along each side of a picture
 
-Box = tuple[float, float, float, float]  # x, y, width, height as fractions
 Pixels = NDArray[np.uint8]
 
 
 # ---- attention in a place ----------------------------------------------------------------------
 
 
-def encoded(captioner: Captioner, pictures: Sequence[Pixels]) -> NDArray[np.float16]:
-    """The pictures' annotation vectors (B, M, D)."""
-    encoder = captioner.encoder
-    some = [
-        encoder.encode(np.stack([preprocess(p, encoder.spec) for p in pictures[at : at + BATCH]]))
-        for at in range(0, len(pictures), BATCH)
-    ]
-    return np.concatenate(some).astype(np.float16)
+def encoded(captioner: Describer, pictures: Sequence[Pixels]) -> Describer:
+    """The same captioner with the numbers of these pictures as its sources."""
+    return encode_pictures(captioner, pictures, np.float16).given_to(captioner)
 
 
-def told(captioner: Captioner, vectors: NDArray[Any], texts: Sequence[str]) -> list[Description]:
-    """Descriptions of pictures by texts that are given, with the attention for each word."""
-    vocab, layout = captioner.vocab, Layout.grid(*captioner.encoder.grid())
-    tokens = [vocab.encode(normalise_caption(text)) for text in texts]
-    found = [
-        hypothesis
-        for at in range(0, len(texts), BATCH)
-        for hypothesis in search.rescore(
-            captioner.stepper, vectors[at : at + BATCH], tokens[at : at + BATCH]
-        )
-    ]
+def given(captioner: Describer, texts: Sequence[str]) -> list[Description]:
+    """Given texts as descriptions of encoded pictures 0, 1, …; unknown words have no name."""
+    known = captioner.codec.vocab.ids
     return [
-        Description(
-            text=text,
-            tokens=tuple(vocab.tokens[token] for token in hypothesis.tokens),
-            score=hypothesis.score,
-            log_probs=tuple(hypothesis.log_probs.tolist()),
-            attention=hypothesis.attention,
-            layout=layout,
-        )
-        for text, hypothesis in zip(texts, found, strict=True)
+        replace(forced, tokens=tuple(t if t in known else SPECIALS[UNKNOWN] for t in forced.tokens))
+        for forced in captioner.force(range(len(texts)), texts)
     ]
 
 
@@ -108,14 +89,14 @@ def overlap(cells: int, start: NDArray[Any] | float, length: float) -> NDArray[n
     return np.clip(inside, 0, 1)
 
 
-def inside(weights: NDArray[np.float64], box: Box) -> float:
+def inside(weights: NDArray[np.float64], box: Region) -> float:
     """The attention (rows, columns) inside a box; a cell counts by the part that is inside."""
     x, y, width, height = box
     rows, columns = weights.shape
     return float(overlap(rows, y, height) @ weights @ overlap(columns, x, width))
 
 
-def anywhere(weights: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
+def anywhere(weights: NDArray[np.float64], box: Region) -> NDArray[np.float64]:
     """The attention inside boxes of that size, in places spread evenly over the picture."""
     _, _, width, height = box
     rows, columns = weights.shape
@@ -124,14 +105,11 @@ def anywhere(weights: NDArray[np.float64], box: Box) -> NDArray[np.float64]:
     return (down @ weights @ across.T).ravel()
 
 
-def as_seen(box: Box, picture: Pixels, captioner: Captioner) -> Box:
-    """The box as fractions of the part of the picture that the encoder sees."""
-    height, width, _ = picture.shape
-    left, top, right, bottom = captioner.visible_box(picture)
-    x0 = (box[0] * width - left) / (right - left)
-    x1 = ((box[0] + box[2]) * width - left) / (right - left)
-    y0 = (box[1] * height - top) / (bottom - top)
-    y1 = ((box[1] + box[3]) * height - top) / (bottom - top)
+def as_seen(region: Region, visible: Box) -> Region:
+    """The region as fractions of the part of the picture that the encoder sees."""
+    (x, y, width, height), (left, top, right, bottom) = region, visible
+    x0, x1 = ((at - left) / (right - left) for at in (x, x + width))
+    y0, y1 = ((at - top) / (bottom - top) for at in (y, y + height))
     (x0, x1), (y0, y1) = np.clip([[x0, x1], [y0, y1]], 0, 1).tolist()
     return x0, y0, x1 - x0, y1 - y0
 
@@ -151,16 +129,16 @@ class BoxResult:
     chance: NDArray[np.float64]  # masses of the word's attention in boxes of that size anywhere
 
 
-def look_at_boxes(captioner: Captioner) -> list[BoxResult]:
+def look_at_boxes(captioner: Describer) -> list[BoxResult]:
     photos = samples()
     pictures = [read_image(photo.path) for photo in photos]
-    vectors = encoded(captioner, pictures)
-    descriptions = told(captioner, vectors, [photo.alt for photo in photos])
+    descriptions = given(encoded(captioner, pictures), [photo.alt for photo in photos])
     results = []
-    for photo, picture, description in zip(photos, pictures, descriptions, strict=True):
+    for photo, description in zip(photos, descriptions, strict=True):
+        assert description.layout is not None
         maps = maps_of(description)
         for thing in photo.boxes:
-            box = as_seen(thing.box, picture, captioner)
+            box = as_seen(thing.box, description.layout.box)
             own = [weights for word, weights in maps if word in thing.words]
             others = [inside(weights, box) for word, weights in maps if word not in thing.words]
             if not own:  # the model does not know the word
@@ -189,7 +167,7 @@ def sign_p(wins: int, count: int) -> float:
 # ---- two pictures in one -----------------------------------------------------------------------
 
 # Where the first and the second picture are, by whether they are stacked
-HALVES: dict[bool, tuple[Box, Box]] = {
+HALVES: dict[bool, tuple[Region, Region]] = {
     True: ((0, 0, 1, 0.5), (0, 0.5, 1, 0.5)),
     False: ((0, 0, 0.5, 1), (0.5, 0, 0.5, 1)),
 }
@@ -215,22 +193,22 @@ class Pair:
 def draw_pairs(examples: Sequence[Example], count: int) -> Iterator[Pair]:
     """Pairs of pictures, each with words of its own, drawn by the seed."""
     rng = np.random.default_rng(SEED)
-    found = 0
-    while found < count:
+    drawn = 0
+    while drawn < count:
         a, b = (examples[i] for i in rng.choice(len(examples), 2, replace=False))
         words = own_words(a.targets, b.targets), own_words(b.targets, a.targets)
-        told_of = [_telling(a.targets, words[0]), _telling(b.targets, words[1])]
-        if not all(told_of) or a.media is None or b.media is None:
+        usable = [_with_one_of(words[0], a.targets), _with_one_of(words[1], b.targets)]
+        if not all(usable) or a.media is None or b.media is None:
             continue
         first, second = read_image(a.media), read_image(b.media)
         stacked = [picture.shape[1] > picture.shape[0] for picture in (first, second)]
         if stacked[0] == stacked[1]:
-            found += 1
-            captions = [texts[int(rng.integers(len(texts)))] for texts in told_of]
+            drawn += 1
+            captions = [texts[int(rng.integers(len(texts)))] for texts in usable]
             yield Pair((first, second), words, (captions[0], captions[1]), stacked[0])
 
 
-def _telling(captions: Sequence[str], words: set[str]) -> list[str]:
+def _with_one_of(words: set[str], captions: Sequence[str]) -> list[str]:
     """The captions with one of the words."""
     return [text for text in captions if words & set(normalise_caption(text).split())]
 
@@ -255,16 +233,11 @@ def both_orders(pairs: Sequence[Pair]) -> list[Pixels]:
     ]
 
 
-def look_while_writing(
-    captioner: Captioner, pairs: Sequence[Pair], vectors: NDArray[Any]
-) -> list[HalfResult]:
-    """Of the words that the model writes by itself about the pictures of `both_orders`."""
-    layout = Layout.grid(*captioner.encoder.grid())
-    rows = [str(row) for row in range(len(vectors))]
-    found = captioner.describe_vectors(lambda ids: vectors[[int(i) for i in ids]], rows, layout)
+def look_while_writing(captioner: Describer, pairs: Sequence[Pair]) -> list[HalfResult]:
+    """Of the words that the model writes by itself about the encoded pictures of `both_orders`."""
     return [
         HalfResult(row // 2, row, mine, word, inside(weights, halves[mine ^ (row % 2)]))
-        for row, description in enumerate(found)
+        for row, description in enumerate(captioner.describe(range(2 * len(pairs))))
         for halves in (HALVES[pairs[row // 2].stacked],)
         for word, weights in maps_of(description)
         for mine in (0, 1)
@@ -272,16 +245,14 @@ def look_while_writing(
     ]
 
 
-def look_while_told(
-    captioner: Captioner, pairs: Sequence[Pair], vectors: NDArray[Any]
-) -> list[HalfResult]:
+def look_while_given(captioner: Describer, pairs: Sequence[Pair]) -> list[HalfResult]:
     """Of the words of a given caption; the mean over both orders, so that only following counts."""
     results = []
     for mine in (0, 1):
-        found = told(captioner, vectors, [pair.captions[mine] for pair in pairs for _ in (0, 1)])
+        forced = given(captioner, [pair.captions[mine] for pair in pairs for _ in (0, 1)])
         for number, pair in enumerate(pairs):
             halves = HALVES[pair.stacked]
-            first, second = (maps_of(found[2 * number + order]) for order in (0, 1))
+            first, second = (maps_of(forced[2 * number + order]) for order in (0, 1))
             for (word, one), (_, other) in zip(first, second, strict=True):
                 if word in pair.words[mine]:
                     share = (inside(one, halves[mine]) + inside(other, halves[1 - mine])) / 2
@@ -318,7 +289,7 @@ def both_named(results: Sequence[HalfResult]) -> list[float]:
 # ---- the report --------------------------------------------------------------------------------
 
 
-def report_boxes(captioner: Captioner) -> None:
+def report_boxes(captioner: Describer) -> None:
     results = look_at_boxes(captioner)
     print(f"{'photo':18} {'word':10} {'in box':>7} {'even':>7} {'anywhere':>9} {'others':>7}")
     for r in results:
@@ -340,15 +311,12 @@ def report_boxes(captioner: Captioner) -> None:
     print(f"more than the caption's other words: {above} of {len(results)}")
 
 
-def report_halves(captioner: Captioner, folder: Path) -> None:
+def report_halves(captioner: Describer, folder: Path) -> None:
     examples = [example for example in flickr8k(folder).examples if example.split == "test"]
     pairs = list(draw_pairs(examples, PAIRS))
-    vectors = encoded(captioner, both_orders(pairs))
-    written = look_while_writing(captioner, pairs, vectors)
-    for name, results in (
-        ("written", written),
-        ("told", look_while_told(captioner, pairs, vectors)),
-    ):
+    captioner = encoded(captioner, both_orders(pairs))
+    written = look_while_writing(captioner, pairs)
+    for name, results in (("written", written), ("given", look_while_given(captioner, pairs))):
         share, low, high = right_side(results)
         mass = np.mean([result.share for result in results])
         print(
@@ -369,7 +337,7 @@ def main() -> None:
         print(f"no model {model!r}: give a run's folder")
         return
     captioner = sightline.load(model)
-    print(f"model {model}, grid {captioner.encoder.grid()}\n")
+    print(f"model {model}, grid {captioner.reader.grid}\n")
     report_boxes(captioner)
     folder = data_path("flickr8k")
     if folder.is_dir():

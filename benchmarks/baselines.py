@@ -5,9 +5,9 @@
 
 Soft attention, Show and Tell (the picture only before the first word) and a vanilla RNN (the
 picture at every step) are trained on the vectors of one frozen VGG-16 (its weight file) in three
-steps, the same for each: by likelihood, on by the score of what it writes, and the mean of both,
-two parts to one (chosen on dev). Then they describe the test split, as they were after each step.
-Stopped, it goes on where it was.
+steps, the same for each: with cross-entropy, then self-critically, then the mean of both, two parts
+to one (chosen on dev). Then they describe the test split, as they were after each step. A stopped
+run is resumed.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 import sightline
 from benchmarks import trainings
+from benchmarks.encoded import encode_pictures
 from sightline.data.manifest import Example, read_split
 from sightline.data.progress import counted
 from sightline.metrics import compare, score
-from sightline.tasks.captioner import SEARCH_BATCH, Captioner
-from sightline.types import Layout
+from sightline.runtime.describer import Describer
 
 MODELS = ("soft-paper", "show-and-tell", "vanilla")  # in the order expected; recipes flickr8k-…
 SAME = ["min_count=4", "search.beam=5", "training.select=cider"]
@@ -40,7 +39,7 @@ REWARD = [
 ]
 METRICS = ["bleu", "meteor", "cider"]
 SHOWN = ("bleu_1", "bleu_4", "meteor", "cider")
-STEPS = ("by likelihood", "then by reward", "the mean of both")
+STEPS = ("cross-entropy", "then self-critical", "the mean of both")
 Trained = tuple[str, str, int]  # a step, a model's name, its seed
 Texts = dict[str, str]  # by the example's id
 
@@ -59,24 +58,14 @@ def train(name: str, seed: int, out: Path, data: Sequence[str]) -> dict[Trained,
 
 
 def captions(
-    models: Mapping[Trained, Captioner], examples: Sequence[Example]
+    models: Mapping[Trained, Describer], examples: Sequence[Example]
 ) -> dict[Trained, Texts]:
     """What each model writes; they have one encoder, which reads each picture once for all."""
-    reader = next(iter(models.values()))
-    vectors: dict[str, NDArray[np.float32]] = {}  # of each picture, (M, D)
-    parts = [examples[at : at + SEARCH_BATCH] for at in range(0, len(examples), SEARCH_BATCH)]
-    for some in counted(parts, len(parts), "reading pictures"):
-        images = np.stack([reader.read(str(example.media)).image for example in some])
-        vectors |= zip((e.id for e in some), reader.encoder.encode(images), strict=True)
-
-    def read(ids: Sequence[str]) -> NDArray[np.float32]:
-        return np.stack([vectors[i] for i in ids])
-
-    ids, layout = list(vectors), Layout.grid(*reader.encoder.grid())
+    pictures = encode_pictures(next(iter(models.values())), [e.media for e in examples])
     written = {}
     for trained, model in counted(models.items(), len(models), "describing"):
-        found = model.describe_vectors(read, ids, layout)
-        written[trained] = {i: each.text for i, each in zip(ids, found, strict=True)}
+        descriptions = pictures.given_to(model).describe(range(len(examples)))
+        written[trained] = {e.id: d.text for e, d in zip(examples, descriptions, strict=True)}
     return written
 
 
@@ -89,8 +78,8 @@ def report(written: Mapping[Trained, Texts], references: Mapping[str, Sequence[s
         for name in names:
             rows = []
             for seed in seeds:
-                found = score(written[step, name, seed], references, METRICS, intervals=False)
-                rows.append([100 * found["corpus"][key] for key in SHOWN])
+                scores = score(written[step, name, seed], references, METRICS, intervals=False)
+                rows.append([100 * scores["corpus"][key] for key in SHOWN])
                 _row(f"{name} {seed}", rows[-1])
             if len(rows) > 1:
                 _row(f"{name} mean", np.mean(rows, axis=0))
@@ -110,23 +99,23 @@ def _row(label: str, values: Iterable[float]) -> None:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(prog="python -m benchmarks.baselines")
-    asked.add_argument("manifest", type=Path)
-    asked.add_argument("vgg16", type=Path, help="VGG-16's weights, .safetensors")
-    asked.add_argument("overrides", nargs="*", metavar="key=value", help="of all three recipes")
-    asked.add_argument("--out", type=Path, default=Path("runs"))
-    asked.add_argument("--seeds", type=int, nargs="+", default=[1])
-    asked.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
-    asked.add_argument("--split", default="test")
-    given = asked.parse_args()
-    data = [f"manifest={given.manifest}", f"encoder.weights={given.vgg16}", *given.overrides]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.baselines")
+    parser.add_argument("manifest", type=Path)
+    parser.add_argument("vgg16", type=Path, help="VGG-16's weights, .safetensors")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="of all three recipes")
+    parser.add_argument("--out", type=Path, default=Path("runs"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument("--split", default="test")
+    options = parser.parse_args()
+    data = [f"manifest={options.manifest}", f"encoder.weights={options.vgg16}", *options.overrides]
     folders: dict[Trained, Path] = {}
-    for name, seed in product(given.models, given.seeds):
-        folders |= train(name, seed, given.out, data)
-    examples = [e for e in read_split(given.manifest, given.split, "caption") if e.targets]
+    for name, seed in product(options.models, options.seeds):
+        folders |= train(name, seed, options.out, data)
+    examples = [e for e in read_split(options.manifest, options.split, "image") if e.targets]
     models = {trained: sightline.load(folder) for trained, folder in folders.items()}
     written = captions(models, examples)
-    print(f"\n{len(examples)} pictures, the {given.split} split of {given.manifest}")
+    print(f"\n{len(examples)} pictures, the {options.split} split of {options.manifest}")
     report(written, {e.id: e.targets for e in examples})
 
 

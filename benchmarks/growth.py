@@ -3,7 +3,7 @@
 python -m benchmarks.growth
 
 One untrained captioner's decoder of the shipped sizes, exported and searched on random vectors;
-captions never end before they are cut, so that every search takes as many steps as it is told.
+captions never end before they are cut, so that every search takes the same number of steps.
 Each row doubles one size and keeps the others; the last column is what the doubling costs: 2 is
 in proportion, 1 is nothing.
 """
@@ -21,11 +21,12 @@ import torch
 from benchmarks import machine
 from sightline import search
 from sightline.config import AttentionConfig, DecoderConfig
-from sightline.data.vocabulary import END
+from sightline.data.vocabulary import BEGIN, END
 from sightline.export.graphs import start_graph, step_graph
 from sightline.nn.decoder import Decoder
 from sightline.runtime.model_folder import START, STEP, Export
 from sightline.runtime.onnx import OnnxStepper
+from sightline.types import ContextSet
 
 VECTOR = 1280  # numbers of an annotation vector
 CONFIG = DecoderConfig(embedding=384, hidden=512, attention=AttentionConfig(size=384))
@@ -69,11 +70,12 @@ def seconds(sizes: Sizes, repeats: int = 4) -> float:
     stepper = untrained(sizes.vocabulary)
     rng = np.random.default_rng(0)
     vectors = rng.random((sizes.pictures, sizes.places, VECTOR), np.float32)
+    context = ContextSet(vectors, np.ones(vectors.shape[:2], dtype=bool))
     options = search.BeamOptions(max_length=sizes.length, size=sizes.beam)
     times = []
     for _ in range(repeats):
         began = time.perf_counter()
-        search.finish(search.beam(stepper, vectors, options))
+        search.finish(search.beam(stepper, context, options))
         times.append(time.perf_counter() - began)
     return min(times)
 
@@ -83,12 +85,9 @@ def untrained(vocabulary: int) -> OnnxStepper:
     """An exported decoder that never ends by itself."""
     torch.manual_seed(0)
     decoder = Decoder(CONFIG, vocabulary, VECTOR).eval()
-    graphs = {
-        STEP: step_graph(decoder, "int16"),
-        START: start_graph(decoder, VECTOR, "int16"),
-    }
+    graphs = {STEP: step_graph(decoder, "int16"), START: start_graph(decoder, VECTOR, "int16")}
     content = {name: graph.SerializeToString() for name, graph in graphs.items()}
-    return OnnxStepper(Export(Path(), {"task": "caption"}, content), banned=[END])
+    return OnnxStepper(Export(Path(), {}, content), BEGIN, END).without([END])
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
 
 English to German with the first 2,900 pairs of Multi30k, a tenth; a language model of the German
 side of the rest; both fused shallowly (the weight chosen on the val set) and deeply. Trains three
-small models into FOLDER, each some minutes on one thread, and tells BLEU on the test set. Stopped,
-it goes on where it was.
+small models into FOLDER, each some minutes on one thread, and prints BLEU on the test set. Run
+again after an interruption, it resumes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import sightline
 from benchmarks import trainings
@@ -21,6 +20,9 @@ from benchmarks.translation_quality import Texts, report_scores
 from sightline.data.manifest import Example, read_split
 from sightline.media.text import read_lines
 from sightline.metrics import score
+from sightline.runtime.describer import Describer
+from sightline.tasks.language_model.parts import evaluate_text
+from sightline.tasks.translate.parts import fused
 
 FEW = 2900
 WEIGHTS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.4]
@@ -78,9 +80,9 @@ def train_all(folder: Path) -> None:
     trainings.train("multi30k-en-de-fusion", folder / "deep", [*same, *both, *DEEP])
 
 
-def translated(model: Any, examples: Sequence[Example]) -> Texts:
-    found = model.translate([str(example.source) for example in examples])
-    return {e.id: d.text for e, d in zip(examples, found, strict=True)}
+def translated(model: Describer, examples: Sequence[Example]) -> Texts:
+    described = model.describe([str(example.source) for example in examples])
+    return {e.id: d.text for e, d in zip(examples, described, strict=True)}
 
 
 def bleu(texts: Texts, examples: Sequence[Example]) -> float:
@@ -96,23 +98,23 @@ def main() -> None:
     train_all(folder)
 
     manifest = folder / "few.jsonl"
-    val, test = (read_split(manifest, split, "translate") for split in ("dev", "test"))
+    val, test = (read_split(manifest, split, "source") for split in ("dev", "test"))
     translator, language_model, deep = (
         sightline.load(folder / name) for name in ("translator", "lm", "deep")
     )
     print("\nshallow fusion, BLEU on the val set by the language model's weight")
-    found = {0.0: bleu(translated(translator, val), val)}
+    scores = {0.0: bleu(translated(translator, val), val)}
     for weight in WEIGHTS:
-        fused = translator.fused(language_model, weight)
-        found[weight] = bleu(translated(fused, val), val)
-    print("  ".join(f"{weight}: {value:.2f}" for weight, value in found.items()))
-    best = max(WEIGHTS, key=found.__getitem__)
+        scores[weight] = bleu(translated(fused(translator, language_model, weight), val), val)
+    print("  ".join(f"{weight}: {value:.2f}" for weight, value in scores.items()))
+    best = max(WEIGHTS, key=scores.__getitem__)
 
-    heard = language_model.evaluate((folder / "val.de").read_text(encoding="utf-8"))
-    print(f"\n{FEW} pairs; the language model's perplexity is {heard['perplexity']:.1f} a piece")
+    held_out = evaluate_text(language_model, (folder / "val.de").read_text(encoding="utf-8"))
+    perplexity = held_out["perplexity"]
+    print(f"\n{FEW} pairs; the language model's perplexity is {perplexity:.1f} per piece")
     systems = {
         "translator": translator,
-        f"shallow, {best}": translator.fused(language_model, best),
+        f"shallow, {best}": fused(translator, language_model, best),
         "deep": deep,
     }
     report_scores(test, {name: translated(model, test) for name, model in systems.items()})

@@ -3,10 +3,10 @@
     python -m benchmarks.large_vocabulary FOLDER
 
 No language of Multi30k has 30,000 words (Czech has 23,599, German 18,506). So one model writes two
-of them: English to German and to Czech, asked for by the source's first word, with the 30,000
+of them: English to German and to Czech, chosen by the source's first word, with the 30,000
 commonest of their words as its vocabulary. Trains both models into FOLDER, alike but for the
-softmax, then tells their BLEU on the test sets, and tokens per second of whole training steps on
-the same batches, in turns. Stopped, it goes on where it was.
+softmax, then prints their BLEU on the test sets, and tokens per second of whole training steps on
+the same batches, in turns. Run again after an interruption, it resumes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from sightline.media.text import read_lines
 from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.nn.model import Batch
 from sightline.tasks import read_recipe
-from sightline.tasks.translate import TranslateRecipe, TranslateTask
+from sightline.tasks.translate.data import TranslationData
+from sightline.tasks.translate.recipe import TranslateRecipe
 from sightline.training.optimisers import build_optimiser, clip_gradient
 
 LANGUAGES = ("de", "cs")
@@ -77,7 +78,7 @@ def overrides(manifest: Path, negatives: int) -> list[str]:
     return [f"manifest={manifest}", *SETTINGS, f"model.sampled_softmax={negatives}"]
 
 
-def training_step(task: TranslateTask) -> Callable[[Batch], int]:
+def training_step(task: TranslationData) -> Callable[[Batch], int]:
     """A function that takes one training step and gives the number of target tokens."""
     torch.manual_seed(0)
     model = task.build_model().train()
@@ -100,8 +101,8 @@ def speeds(manifest: Path) -> tuple[int, dict[str, float]]:
     keep_freed_memory()
     recipe = SHIPPED / "multi30k-en-de.yaml"
     tasks = {
-        kind: TranslateTask(cast(TranslateRecipe, read_recipe(recipe, overrides(manifest, count))))
-        for kind, count in KINDS.items()
+        kind: TranslationData(cast(TranslateRecipe, read_recipe(recipe, given)))
+        for kind, given in ((kind, overrides(manifest, count)) for kind, count in KINDS.items())
     }
     steps = {kind: training_step(task) for kind, task in tasks.items()}
     epoch = tasks["full"].epoch(0)
@@ -122,7 +123,7 @@ def report_bleu(folder: Path, examples: list[Example]) -> None:
     for language in LANGUAGES:
         some = [e for e in examples if str(e.source).startswith(f"{language}:")]
         print(f"\ninto {language}, {len(some)} sentences of the test set")
-        texts = {k: {e.id: found[e.id] for e in some} for k, found in written.items()}
+        texts = {kind: {e.id: every[e.id] for e in some} for kind, every in written.items()}
         report_scores(some, texts)
     print(f"\nboth, {len(examples)} sentences")
     report_scores(examples, written)
@@ -136,11 +137,11 @@ def main() -> None:
     for kind, negatives in KINDS.items():
         trainings.train("multi30k-en-de", folder / kind, overrides(manifest, negatives))
     print(f"\n{machine.describe()}")
-    words, found = speeds(manifest)
-    print(f"{words} words; training, tokens a second of processor time on the same batches:")
-    print(f"full {found['full']:.0f}, sampled ({NEGATIVES} draws) {found['sampled']:.0f}: ", end="")
-    print(f"{found['sampled'] / found['full']:.2f} ×")
-    report_bleu(folder, read_split(manifest, "test", "translate"))
+    words, speed = speeds(manifest)
+    full, sampled = speed["full"], speed["sampled"]
+    print(f"{words} words; training, tokens per second of processor time on the same batches:")
+    print(f"full {full:.0f}, sampled ({NEGATIVES} draws) {sampled:.0f}: {sampled / full:.2f} ×")
+    report_bleu(folder, read_split(manifest, "test", "source"))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Training tokens per second with 30,000 target words: the full softmax beside the sampled one.
+"""Training tokens per second with 30,000 target words: the full softmax and the sampled one.
 
     python -m benchmarks.sampled_softmax [recipe] [repeats]
 
 Whole training steps (loss, gradient, clipping, optimiser) of a translator of the recipe's sizes
-(multi30k-en-de unless told; wmt-en-fr is the papers'), on made-up sentences whose words are as
+(multi30k-en-de by default; wmt-en-fr is the papers'), on made-up sentences whose words are as
 frequent as words are. The kinds take turns in one run, each with the best time of `repeats`, so
 that the ratio holds on a busy machine too.
 """
@@ -28,7 +28,7 @@ from sightline.nn.model import Batch, EncoderDecoder
 from sightline.nn.objectives import Likelihood
 from sightline.nn.sampled_softmax import draw_log_uniform
 from sightline.tasks import read_recipe
-from sightline.tasks.translate import TranslateRecipe
+from sightline.tasks.translate.recipe import TranslateRecipe
 from sightline.training.optimisers import build_optimiser, clip_gradient
 from sightline.types import Inputs, Stream
 
@@ -87,7 +87,7 @@ def main() -> None:
     print(
         f"{targets.unique().numel()} distinct targets; torch: {torch.get_num_threads()} threads\n"
     )
-    print(f"{'softmax':<28} {'candidates':>10} {'s a step':>9} {'tokens/s':>9}  × full")
+    print(f"{'softmax':<28} {'candidates':>10} {'s / step':>9} {'tokens/s':>9}  × full")
     for negatives in NEGATIVES:
         label, size = "full", V
         if negatives:

@@ -1,4 +1,4 @@
-"""One training step of the captioner beside its matrix products at this machine's measured peak.
+"""One training step of the captioner against its matrix products at the machine's measured peak.
 
     python -m benchmarks.training_step [repeats]
 
@@ -22,8 +22,8 @@ from torch.nn import functional as F
 from benchmarks import machine
 from sightline.config import DecoderConfig, LossConfig
 from sightline.nn.decoder import Decoder, mean_value
-from sightline.nn.kernels import additive_compiled, fused
-from sightline.nn.kernels.additive_compiled import scorer
+from sightline.nn.kernels import additive, fused
+from sightline.nn.kernels.additive import scorer
 from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.nn.losses import sequence_loss
 from sightline.types import ContextSet
@@ -70,7 +70,7 @@ def straightforward(
         scores = attention.score(torch.tanh(projected + attention.query(h)[:, None])).squeeze(2)
         alpha = torch.softmax(scores, 1)
         z = torch.sigmoid(decoder.gate(h)) * (values * alpha[..., None]).sum(1)
-        h, c = torch.lstm_cell(torch.cat([embedded[:, t], z], 1), (h, c), *cell._weights(0))
+        h, c = torch.lstm_cell(torch.cat([embedded[:, t], z], 1), (h, c), *cell.weights(0))
         out = decoder.from_hidden(decoder.drop(h)) + decoder.from_context(z)
         logits.append(decoder.output(embedded[:, t] + out))
         weights.append(alpha)
@@ -118,7 +118,7 @@ def plainly(work: Callable[[], object]) -> None:
 
 def in_tiles(work: Callable[[], object]) -> None:
     """The same work with attention's scores by PyTorch's operations, as without a compiler."""
-    with patch.object(additive_compiled, "compiled", lambda _: None):
+    with patch.object(additive, "compiled", lambda _: None):
         work()
 
 
@@ -222,7 +222,7 @@ def main() -> None:
 
     print(machine.describe())
     print(f"torch: {torch.get_num_threads()} threads, peak {peak / 1e6:.0f} GFLOP/s")
-    compiled = additive_compiled.compiled(torch.float32) is not None
+    compiled = additive.compiled(torch.float32) is not None
     print(f"attention's scores: {'compiled' if compiled else 'in tiles, for want of a compiler'}")
     print(f"B {B}, places {M}, T {T}, V {V}, all widths {WIDTH}; float32; no optimiser;", end=" ")
     print(f"freed memory is {'kept' if kept else 'handed back'}\n")

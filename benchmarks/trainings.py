@@ -1,4 +1,4 @@
-"""Commands of an experiment, shown before they run; a training that was stopped goes on."""
+"""Commands of an experiment, shown before they run; a training that was stopped is resumed."""
 
 from __future__ import annotations
 

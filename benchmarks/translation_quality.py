@@ -3,9 +3,9 @@
     python -m benchmarks.translation_quality MANIFEST [NAME=]RUN … [--ensemble] [--figure FILE]
 
 On the manifest's test split. The first model is compared with each other one by the paired
-bootstrap. Of the first two (an attentional model and the simple encoder-decoder) the gap is told
-for classes of source lengths, and whether it grows with the length, in BLEU and as a part of the
-first one's. `sightline evaluate RUN` tells the scores of one model.
+bootstrap. Of the first two (an attentional model and the simple encoder-decoder) the gap is printed
+by classes of source lengths, and whether it grows with the length, in BLEU and as a share of the
+first one's. `sightline evaluate RUN` prints the scores of one model.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from sightline.figures.lengths import draw_quality_by_length, length_classes
 from sightline.metrics import bootstrap, compare, score
 from sightline.metrics.base import Corpus
 from sightline.metrics.translation import SacreBleu
+from sightline.tasks.translate.parts import ensemble
 
 METRICS = ["sacrebleu", "chrf"]
 Texts = dict[str, str]  # by the example's id
@@ -35,14 +36,13 @@ Floats = NDArray[np.float64]
 def translations(
     runs: Mapping[str, str], examples: Sequence[Example], together: bool
 ) -> dict[str, Texts]:
-    """What each model writes, and the ensemble if asked."""
+    """What each model writes, and their ensemble if `together`."""
     models = {name: sightline.load(run) for name, run in runs.items()}
     if together:
-        first, *others = models.values()
-        models["together"] = first.together(*others)
+        models["together"] = ensemble(*models.values())
     sources = [str(example.source) for example in examples]
     return {
-        name: {e.id: d.text for e, d in zip(examples, model.translate(sources), strict=True)}
+        name: {e.id: d.text for e, d in zip(examples, model.describe(sources), strict=True)}
         for name, model in models.items()
     }
 
@@ -64,7 +64,7 @@ class Gap:
     lengths: Floats  # (C,): mean length
     scores: Floats  # (2, C)
     points: Trend  # of the gap in BLEU
-    share: Trend  # of the gap as a part of the first one's BLEU
+    share: Trend  # of the gap as a share of the first one's BLEU
 
 
 def gap_by_length(examples: Sequence[Example], first: Texts, second: Texts) -> Gap:
@@ -84,11 +84,11 @@ def gap_by_length(examples: Sequence[Example], first: Texts, second: Texts) -> G
         ]
         return np.stack([np.stack(columns, axis=1) for columns in by_class])
 
-    def slopes(found: Floats) -> Floats:
-        """(2, b, C) BLEU → (2, b): of the gap in points, and as a part of the first."""
+    def slopes(values: Floats) -> Floats:
+        """(2, b, C) BLEU → (2, b): of the gap in points, and as a share of the first."""
         away = means - means.mean()
-        gap = found[0] - found[1]
-        return np.stack([gap, gap / np.maximum(found[0], 1e-9)]) @ away / (away @ away)
+        gap = values[0] - values[1]
+        return np.stack([gap, gap / np.maximum(values[0], 1e-9)]) @ away / (away @ away)
 
     once = scores(np.ones((1, len(lengths))))
     sizes = [int(mask.sum()) for mask in inside]
@@ -121,11 +121,11 @@ def report_scores(examples: Sequence[Example], written: Mapping[str, Texts]) -> 
     print(f"{'':{width}}  sacreBLEU (95 %)         chrF (95 %)            first − this, BLEU")
     first = next(iter(written))
     for name, texts in written.items():
-        found = score(texts, references, METRICS)
+        scores = score(texts, references, METRICS)
         cells = []
         for key in METRICS:
-            low, high = found["intervals"][key]
-            cells.append(f"{found['corpus'][key]:6.2f} ({low:.1f} to {high:.1f})")
+            low, high = scores["intervals"][key]
+            cells.append(f"{scores['corpus'][key]:6.2f} ({low:.1f} to {high:.1f})")
         against = ""
         if name != first:
             both = compare(written[first], texts, references, ["sacrebleu"])
@@ -134,7 +134,7 @@ def report_scores(examples: Sequence[Example], written: Mapping[str, Texts]) -> 
             shown = f"p = {p:.3f}" if p else f"p < {1 / bootstrap.RESAMPLES}"
             against = f"{difference:+.2f} ({low:+.1f} to {high:+.1f}), {shown}"
         print(f"{name:{width}}  {cells[0]:<23}  {cells[1]:<23}{against}".rstrip())
-    for signature in found["signatures"].values():
+    for signature in scores["signatures"].values():
         print(signature)
 
 
@@ -154,13 +154,13 @@ def report_lengths(gap: Gap) -> None:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(prog="python -m benchmarks.translation_quality")
-    asked.add_argument("manifest", type=Path)
-    asked.add_argument("runs", nargs="+", metavar="[NAME=]RUN")
-    asked.add_argument("--ensemble", action="store_true", help="also all of them together")
-    asked.add_argument("--figure", type=Path, help="draw quality against length (.png)")
-    given = asked.parse_args()
-    examples = read_split(given.manifest, "test", "translate")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.translation_quality")
+    parser.add_argument("manifest", type=Path)
+    parser.add_argument("runs", nargs="+", metavar="[NAME=]RUN")
+    parser.add_argument("--ensemble", action="store_true", help="also all of them together")
+    parser.add_argument("--figure", type=Path, help="draw quality against length (.png)")
+    given = parser.parse_args()
+    examples = read_split(given.manifest, "test", "source")
     named = (run.rpartition("=") for run in given.runs)
     written = translations({name or run: run for name, _, run in named}, examples, given.ensemble)
     print(f"{len(examples)} sentences, the test split of {given.manifest}\n")

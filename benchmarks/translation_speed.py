@@ -1,4 +1,4 @@
-"""Source sentences per second at beam 5, beside its matrix products at this machine's peak.
+"""Source sentences per second at beam 5, against its matrix products at this machine's peak.
 
     python -m benchmarks.translation_speed [MODEL FILE] [repeats]
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,50 +27,43 @@ from sightline.data.sentences import Sentences
 from sightline.data.vocabulary import SPECIALS, Vocabulary
 from sightline.media.text import read_lines
 from sightline.nn.recurrent import GATES
-from sightline.search.steppers import State, Stepper, StepResult
-from sightline.tasks import read_recipe
-from sightline.tasks.translate import TranslateRecipe, build_model, translator_of
-from sightline.tasks.translator import Translator
+from sightline.runtime.describer import Describer
+from sightline.search.steppers import State, StepResult, Wrapper
+from sightline.tasks import read_recipe, spec_of
+from sightline.tasks.translate.model import build_model
+from sightline.tasks.translate.parts import SentenceReader, TranslationCodec
+from sightline.tasks.translate.recipe import TranslateRecipe
+from sightline.training.load import describer_of
+from sightline.types import ContextSet, Inputs
 
 BEAM = 5
 SENTENCES = 512
 WRITTEN = 16  # tokens, of an untrained model's outputs
 
 
-@dataclass
-class Counted:
-    """A stepper that counts what goes through it."""
+class Counted(Wrapper):
+    """The encoder and the stepper of a translator, counting what goes through them."""
 
-    stepper: Stepper
-    positions: int = 0  # source tokens read, the padding included
-    examples: int = 0
-    rows: int = 0  # tokens fed
-    looks: int = 0  # positions looked at, over all rows
-    width: int = field(default=0, repr=False)
+    def __init__(self, translator: Describer) -> None:
+        super().__init__(translator.stepper)
+        self.encoder = translator.encoder
+        self.positions = 0  # source tokens read, the padding included
+        self.rows = 0  # tokens fed
+        self.looks = 0  # positions looked at, over all rows
+        self.width = 0
 
-    def __post_init__(self) -> None:
-        self.vocab_size, self.begin = self.stepper.vocab_size, self.stepper.begin
-        self.end = self.stepper.end
+    def encode(self, inputs: Inputs) -> ContextSet:
+        assert self.encoder is not None
+        self.positions += inputs["tokens"].values.size
+        return self.encoder.encode(inputs)
 
-    def start(self, inputs: NDArray[np.int64]) -> State:
-        self.examples, self.width = self.examples + len(inputs), inputs.shape[1]
-        self.positions += inputs.size
-        return self.stepper.start(inputs)
+    def start(self, context: ContextSet) -> State:
+        self.width = context.mask.shape[1]
+        return super().start(context)
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
-        self._count(tokens)
-        return self.stepper.step(state, tokens)
-
-    def leading(self, state: State, tokens: NDArray[np.int64], count: int) -> StepResult:
-        self._count(tokens)
-        ask = getattr(self.stepper, "leading", None)
-        return self.stepper.step(state, tokens) if ask is None else ask(state, tokens, count)
-
-    def _count(self, tokens: NDArray[np.int64]) -> None:
         self.rows, self.looks = self.rows + len(tokens), self.looks + len(tokens) * self.width
-
-    def select(self, state: State, rows: NDArray[np.int64]) -> State:
-        return self.stepper.select(state, rows)
+        return super().step(state, tokens)
 
 
 def products(recipe: TranslateRecipe, vocab_size: int, counted: Counted) -> dict[str, float]:
@@ -85,7 +78,7 @@ def products(recipe: TranslateRecipe, vocab_size: int, counted: Counted) -> dict
     fed += embedding if "every" in model.context else 0
     inputs = [fed] + [hidden] * (model.layers - 1)
     steps = sum(GATES[model.cell] * hidden * (x + hidden) for x in inputs)
-    found = {
+    counts = {
         "encoder": cells * counted.positions,
         "decoder's cell": steps * counted.rows,
         "output layer": (embedding if model.output == "deep" else hidden)
@@ -93,19 +86,19 @@ def products(recipe: TranslateRecipe, vocab_size: int, counted: Counted) -> dict
         * counted.rows,
     }
     if model.output == "deep":
-        found["deep output"] = hidden * embedding * counted.rows
+        counts["deep output"] = hidden * embedding * counted.rows
     if look.kind != "none":
-        found["attention"] = (
+        counts["attention"] = (
             size * look.size * counted.positions
             + hidden * look.size * counted.rows
             + (look.size + size) * counted.looks
         )
         if model.output == "deep":
-            found["deep output"] += size * embedding * counted.rows
-    return {name: 2.0 * count for name, count in found.items()}
+            counts["deep output"] += size * embedding * counted.rows
+    return {name: 2.0 * count for name, count in counts.items()}
 
 
-def untrained() -> tuple[Translator, list[str]]:
+def untrained() -> tuple[Describer, list[str]]:
     """A model of the recipe's sizes, and sentences for it."""
     torch.manual_seed(0)
     recipe = cast(TranslateRecipe, read_recipe(SHIPPED / "multi30k-en-de.yaml"))
@@ -117,7 +110,9 @@ def untrained() -> tuple[Translator, list[str]]:
     rng = np.random.default_rng(0)
     lengths = np.clip(rng.normal(14, 4, SENTENCES).astype(int), 4, 40)
     texts = [" ".join(rng.choice(words, length)) for length in lengths]
-    return translator_of(recipe, side, side, model), texts
+    reader = SentenceReader(side, recipe.longest)
+    codec = TranslationCodec(side, recipe, True, {})
+    return describer_of(spec_of(recipe.task), recipe, reader, codec, model), texts
 
 
 def main() -> None:
@@ -128,12 +123,11 @@ def main() -> None:
         translator, texts = sightline.load(arguments[0]), read_lines(Path(arguments[1]))
     else:
         translator, texts = untrained()
-    counted = Counted(translator.stepper)
-    translator = replace(translator, stepper=counted)
-    found = translator.translate(texts, beam=BEAM)  # warms up and counts
+    counted = Counted(translator)
+    counting = replace(translator, stepper=counted, encoder=counted)
+    described = counting.describe(texts, beam=BEAM)  # warms up and counts
     flops = products(translator.recipe, counted.vocab_size, counted)
-    tokens = sum(len(each.tokens) for each in found)
-    translator = replace(translator, stepper=counted.stepper)
+    tokens = sum(len(each.tokens) for each in described)
     square = torch.randn(2048, 2048)
     best = peak = float("inf")
     for _ in range(repeats):
@@ -142,7 +136,7 @@ def main() -> None:
             square @ square
             peak = min(peak, time.perf_counter() - began)
         began = time.perf_counter()
-        translator.translate(texts, beam=BEAM)
+        translator.describe(texts, beam=BEAM)
         best = min(best, time.perf_counter() - began)
     speed = 2 * 2048**3 / peak  # FLOP per second
     floor = sum(flops.values()) / speed
@@ -151,7 +145,7 @@ def main() -> None:
     print(f"torch: {torch.get_num_threads()} threads, peak {speed / 1e9:.0f} GFLOP/s")
     what = arguments[0] if given else f"untrained, outputs of at most {WRITTEN} tokens"
     print(f"{what}: {len(texts)} sentences, {tokens} tokens written, {counted.rows} rows stepped\n")
-    print(f"{len(texts) / best:.0f} sentences a second at beam {BEAM}")
+    print(f"{len(texts) / best:.0f} sentences per second at beam {BEAM}")
     print(f"{best:.2f} s, {best / floor:.2f} × its matrix products at the peak ({floor:.2f} s):")
     for name, count in sorted(flops.items(), key=lambda each: -each[1]):
         print(f"  {name:<16} {count / 1e9:8.1f} GFLOP  {count / sum(flops.values()):5.1%}")

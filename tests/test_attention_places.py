@@ -13,15 +13,19 @@ import pytest
 from numpy.typing import NDArray
 
 import sightline
+from sightline.config import SearchConfig
 from sightline.data.vocabulary import BEGIN, END, SPECIALS, Vocabulary
 from sightline.media.image import ImageSpec, read_image
+from sightline.runtime.describer import Describer
 from sightline.search.steppers import StepResult
-from sightline.tasks.caption import CaptionRecipe
-from sightline.tasks.captioner import Captioner
+from sightline.tasks.caption.parts import CaptionCodec, PictureReader
+from sightline.tasks.caption.recipe import CaptionRecipe
+from sightline.types import ContextSet, Inputs
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 VOCAB = Vocabulary("word", (*SPECIALS, "a", "red", "blue", "dog", "bike"))
 GRID = 4
+SPEC = ImageSpec(16, "squeeze", scale=1 / 255)
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +36,11 @@ def places() -> ModuleType:
 class Colours:
     """An encoder that gives each cell's colour."""
 
-    spec = ImageSpec(16, "squeeze", scale=1 / 255)
-
-    def grid(self) -> tuple[int, int]:
-        return GRID, GRID
-
-    def encode(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
-        cells = images.reshape(-1, 3, GRID, 16 // GRID, GRID, 16 // GRID).mean(axis=(3, 5))
-        return cells.reshape(-1, 3, GRID * GRID).transpose(0, 2, 1)
+    def encode(self, inputs: Inputs) -> ContextSet:
+        pixels = inputs["pictures"].values
+        cells = pixels.reshape(-1, 3, GRID, 16 // GRID, GRID, 16 // GRID).mean(axis=(3, 5))
+        values = cells.reshape(-1, 3, GRID * GRID).transpose(0, 2, 1)
+        return ContextSet(values, np.ones(values.shape[:2], dtype=bool))
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Painter:
     begin: int = BEGIN
     end: int | None = END
 
-    def start(self, inputs: Any) -> Any:
-        return np.asarray(inputs, np.float32)  # (B, M, 3)
+    def start(self, context: ContextSet) -> Any:
+        return context.values  # (B, M, 3)
 
     def select(self, state: Any, rows: NDArray[np.int64]) -> Any:
         return state[rows]
@@ -75,8 +76,10 @@ class Painter:
         return StepResult(log_probs, attention, state)
 
 
-def painter(looks_at: Any) -> Captioner:
-    return Captioner(CaptionRecipe(manifest=""), VOCAB, Painter(looks_at), Colours())
+def painter(looks_at: Any) -> Describer:
+    reader, codec = PictureReader(SPEC, (GRID, GRID)), CaptionCodec(VOCAB, SearchConfig())
+    recipe = CaptionRecipe(manifest="")
+    return Describer("caption", recipe, reader, codec, Painter(looks_at), Colours())
 
 
 def plain(colour: tuple[int, int, int]) -> NDArray[np.uint8]:
@@ -85,20 +88,19 @@ def plain(colour: tuple[int, int, int]) -> NDArray[np.uint8]:
 
 @pytest.mark.parametrize("stacked", [False, True])
 @pytest.mark.parametrize(
-    ("looks_at", "told", "written"),
+    ("looks_at", "given", "written"),
     # by itself it writes of the half that has the first cell, wherever it looks
     [("that colour", 1.0, 1.0), ("the other colour", 0.0, 0.0), ("the first cell", 0.5, 1.0)],
 )
 def test_halves_tell_a_model_that_looks_right_from_others(
-    places: ModuleType, stacked: bool, looks_at: str, told: float, written: float
+    places: ModuleType, stacked: bool, looks_at: str, given: float, written: float
 ) -> None:
     words, captions = ({"dog"}, {"bike"}), ("a red dog", "a blue bike")
     pairs = [places.Pair((plain(RED), plain(BLUE)), words, captions, stacked)] * 3
-    captioner = painter(looks_at)
-    vectors = places.encoded(captioner, places.both_orders(pairs))
-    of_told = places.look_while_told(captioner, pairs, vectors)
-    of_written = places.look_while_writing(captioner, pairs, vectors)
-    for results, right in ((of_told, told), (of_written, written)):
+    captioner = places.encoded(painter(looks_at), places.both_orders(pairs))
+    of_given = places.look_while_given(captioner, pairs)
+    of_written = places.look_while_writing(captioner, pairs)
+    for results, right in ((of_given, given), (of_written, written)):
         assert sorted(result.word for result in results) == ["bike"] * 3 + ["dog"] * 3
         assert places.right_side(results) == (right, right, right)
 
@@ -138,39 +140,44 @@ def test_mass_inside_a_box_counts_cells_by_their_part(places: ModuleType) -> Non
 
 
 def test_the_permutation_test_sees_what_is_there_and_nothing_else(places: ModuleType) -> None:
-    def results(box: tuple[float, float, float, float]) -> list[Any]:
-        found = []
+    def results_of(box: tuple[float, float, float, float]) -> list[Any]:
+        results = []
         for seed in range(8):
             weights = np.random.default_rng(seed).random((9, 9))
             weights[2:5, 3:6] += 3
             weights /= weights.sum()
             mass, chance = places.inside(weights, box), places.anywhere(weights, box)
-            found.append(places.BoxResult("", "", box[2] * box[3], mass, 0.0, chance))
-        return found
+            results.append(places.BoxResult("", "", box[2] * box[3], mass, 0.0, chance))
+        return results
 
-    assert places.permutation_p(results((1 / 3, 2 / 9, 1 / 3, 1 / 3)), 2_000) < 0.001
-    assert places.permutation_p(results((0, 2 / 3, 1 / 3, 1 / 3)), 2_000) > 0.95
+    assert places.permutation_p(results_of((1 / 3, 2 / 9, 1 / 3, 1 / 3)), 2_000) < 0.001
+    assert places.permutation_p(results_of((0, 2 / 3, 1 / 3, 1 / 3)), 2_000) > 0.95
     assert places.sign_p(21, 23) == pytest.approx((253 + 23 + 1) / 2**23)
 
 
-def test_boxes_are_found_in_what_the_encoder_sees(places: ModuleType) -> None:
-    captioner = painter("that colour")
+@pytest.mark.parametrize(
+    ("spec", "box", "expected"),
+    [
+        (SPEC, (0.1, 0.2, 0.3, 0.4), (0.1, 0.2, 0.3, 0.4)),
+        (ImageSpec(16, "crop"), (0.25, 0.0, 0.25, 0.5), (0, 0, 0.5, 0.5)),  # 175 × 175 pixels
+    ],
+)
+def test_boxes_are_of_what_the_encoder_sees(
+    places: ModuleType, spec: ImageSpec, box: Any, expected: Any
+) -> None:
     picture = np.zeros((200, 400, 3), np.uint8)
-    assert places.as_seen((0.1, 0.2, 0.3, 0.4), picture, captioner) == pytest.approx(
-        (0.1, 0.2, 0.3, 0.4)
-    )
-    captioner._encoder.spec = ImageSpec(16, "crop")  # sees 175 x 175 in the middle
-    seen = places.as_seen((0.25, 0.0, 0.25, 0.5), picture, captioner)
-    assert seen == pytest.approx((0, 0, 0.5, 0.5))
+    (layout,) = PictureReader(spec, (GRID, GRID)).read(picture)[0].layouts
+    assert layout is not None
+    assert places.as_seen(box, layout.box) == pytest.approx(expected)
 
 
-def test_what_is_told_looks_as_what_is_written(places: ModuleType, shapes: Any) -> None:
+def test_what_is_given_looks_as_what_is_written(places: ModuleType, shapes: Any) -> None:
     captioner = sightline.load(shapes[0] / "run")
     pictures = [read_image(shapes[0] / f"{number}.png") for number in (84, 85, 90)]
     written = captioner.describe(pictures, beam=1)
-    vectors = places.encoded(captioner, pictures)
-    told = places.told(captioner, vectors, [description.text for description in written])
-    for one, other in zip(told, written, strict=True):
+    texts = [description.text for description in written]
+    given = places.given(places.encoded(captioner, pictures), texts)
+    for one, other in zip(given, written, strict=True):
         assert one.tokens == other.tokens
         np.testing.assert_allclose(one.attention, other.attention, atol=2e-3)  # half precision
         assert sum(w.sum() for _, w in places.maps_of(one)) == pytest.approx(len(one.tokens))

@@ -1,4 +1,4 @@
-"""The benchmark of attention against its baselines, with tiny models: what it trains and tells."""
+"""The benchmark of attention against its baselines, with tiny models: what it trains and prints."""
 
 import importlib
 
@@ -8,7 +8,9 @@ from sightline.data.manifest import read_split
 from sightline.metrics import score
 
 
-def test_three_models_are_trained_alike_go_on_and_are_scored(shapes, tmp_path, monkeypatch, capsys):
+def test_three_models_are_trained_alike_in_three_steps_and_scored(
+    shapes, tmp_path, monkeypatch, capsys
+):
     _, recipe, _ = shapes
     benchmark = importlib.import_module("benchmarks.baselines")
     commands = []
@@ -25,7 +27,9 @@ def test_three_models_are_trained_alike_go_on_and_are_scored(shapes, tmp_path, m
         *("training.steps=6", "training.evaluate_every=3", "training.schedule.warmup=0"),
     ]
     monkeypatch.setattr(benchmark, "SAME", small)
-    monkeypatch.setattr(benchmark, "REWARD", ["self_critical=2", "training.steps=3"])
+    monkeypatch.setattr(
+        benchmark, "REWARD", ["self_critical=2", "model.dropout=0", "training.steps=3"]
+    )
     given = [
         recipe.manifest,
         "default",
@@ -38,7 +42,7 @@ def test_three_models_are_trained_alike_go_on_and_are_scored(shapes, tmp_path, m
     ]
     monkeypatch.setattr("sys.argv", ["baselines", *given])
     benchmark.main()
-    told = capsys.readouterr().out.splitlines()
+    printed = capsys.readouterr().out.splitlines()
 
     assert [command[0] for command in commands] == ["train", "train", "average"] * 6
     for name in benchmark.MODELS:  # alike but for the recipe and the folders
@@ -49,15 +53,17 @@ def test_three_models_are_trained_alike_go_on_and_are_scored(shapes, tmp_path, m
         assert mine[2] == ["average", *(f"{tmp_path / name}-2{end}" for end in ("", "", "-cider")),
                            "--out", f"{tmp_path / name}-2-mean"]  # fmt: skip
 
-    examples = read_split(recipe.manifest, "test", "caption")
+    examples = read_split(recipe.manifest, "test", "image")
     model = sightline.load(tmp_path / "show-and-tell-2-mean")
-    found = model.describe([str(example.media) for example in examples])
-    texts = {e.id: d.text for e, d in zip(examples, found, strict=True)}
+    described = model.describe([example.media for example in examples])
+    texts = {e.id: d.text for e, d in zip(examples, described, strict=True)}
     expected = score(texts, {e.id: e.targets for e in examples}, ["bleu", "meteor", "cider"])
-    rows = [line.split() for line in told if line.startswith("show-and-tell") and "−" not in line]
+    rows = [
+        line.split() for line in printed if line.startswith("show-and-tell") and "−" not in line
+    ]
     assert [row[1] for row in rows] == ["1", "2", "mean"] * 3
     assert rows[7][2:] == [f"{100 * expected['corpus'][key]:.1f}" for key in benchmark.SHOWN]
-    pairs = [line for line in told if "−" in line]
+    pairs = [line for line in printed if "−" in line]
     assert pairs == [
         "soft-paper − show-and-tell, seed 1",
         "soft-paper − show-and-tell, seed 2",
@@ -66,7 +72,7 @@ def test_three_models_are_trained_alike_go_on_and_are_scored(shapes, tmp_path, m
     ]
 
     commands.clear()
-    benchmark.main()  # all is there: nothing is trained, and it tells the same
+    benchmark.main()  # all is there: nothing is trained, and it prints the same
     assert commands == []
     again = capsys.readouterr().out.splitlines()
-    assert [line for line in again if not line.endswith("is trained")][-50:] == told[-50:]
+    assert [line for line in again if not line.endswith("is trained")][-50:] == printed[-50:]

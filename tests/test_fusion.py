@@ -13,10 +13,13 @@ import sightline
 from sightline.config import AttentionConfig, BatchingConfig, DecoderConfig, RecurrentConfig
 from sightline.data.vocabulary import BEGIN, END
 from sightline.errors import ConfigError, UserError
+from sightline.runtime.model_folder import find_model
 from sightline.tasks import read_recipe
-from sightline.tasks.fusion import FusionConfig
-from sightline.tasks.language_model import LanguageModelRecipe, LanguageModelTask
-from sightline.tasks.translate import TranslateTask
+from sightline.tasks.language_model.data import TextData
+from sightline.tasks.language_model.recipe import LanguageModelRecipe
+from sightline.tasks.translate.data import TranslationData
+from sightline.tasks.translate.parts import TranslationCodec, fused, target_of
+from sightline.tasks.translate.recipe import FusionConfig
 from sightline.training.loop import train
 from sightline.training.merging import average_checkpoints
 from toy_language import recipe, sentences
@@ -68,8 +71,8 @@ def folder(request, tmp_path_factory):
     more = [written(target) for _, target, _ in sentences(80, 5)]
     (folder / "more.txt").write_text("\n".join([*more[:40], "", " ", *more[40:]]))
     settings = recipe(folder / "toy.jsonl", kind=request.param, steps=3, **SMALL)
-    train(TranslateTask(settings), folder / "run", console=QUIET)
-    train(LanguageModelTask(language_model(folder)), folder / "lm", console=QUIET)
+    train(TranslationData(settings), folder / "run", console=QUIET)
+    train(TextData(language_model(folder)), folder / "lm", console=QUIET)
     return folder
 
 
@@ -80,13 +83,13 @@ def models(folder):
 
 def fusion(folder, **changes):
     both = {"translator": str(folder / "run"), "language_model": str(folder / "lm"), **changes}
-    kind = sightline.load(folder / "run").target.vocab.kind
+    kind = sightline.load(folder / "run").codec.vocab.kind
     return recipe(folder / "toy.jsonl", kind=kind, steps=4, **SMALL, fusion=FusionConfig(**both))
 
 
 @pytest.fixture(scope="module")
 def deep(folder):
-    train(TranslateTask(fusion(folder)), folder / "deep", console=QUIET)
+    train(TranslationData(fusion(folder)), folder / "deep", console=QUIET)
     return sightline.load(folder / "deep")
 
 
@@ -95,28 +98,31 @@ def deep(folder):
 
 def test_a_language_model_like_a_translator_has_its_tokens(models):
     translator, prior = models
-    target = translator.target
-    assert prior.vocab == target.vocab
+    target = target_of(translator)
+    assert prior.codec.vocab == target.vocab
     assert (prior.recipe.unit, prior.recipe.vocabulary) == (target.vocab.kind, len(target.vocab))
     texts = ["ka hundo um mjau vidat.", "um arbo, «ka» knab\x07 amat¡"]
     expected = [[BEGIN, *target.ids(target.split(text)), END] for text in texts]
-    assert prior.reader.lines("\n".join([texts[0], "", "\x07", texts[1]])) == expected
+    assert prior.codec.lines("\n".join([texts[0], "", "\x07", texts[1]])) == expected
     ids = expected[0][1:-1]
-    assert prior.reader.prompt(texts[0]) == ids
-    assert prior.reader.text(ids) == texts[0]
+    assert prior.codec.prefix(texts[0]) == ids
+    assert prior.codec.text([target.vocab.tokens[token] for token in ids]) == texts[0]
 
 
 def test_shallow_fusion_needs_no_token_map(models):
     translator, prior = models
-    fused = translator.fused(prior, 0.3)
-    assert fused.prior.ids is None
+    both = fused(translator, prior, 0.3)
+    assert both.prior.ids is None
     source, target = "the red dog sees a cat.", "ka hundo pira um mjau vidat."
-    (together,), (own,) = (t.force([source], [target]) for t in (fused, translator))
-    expected = np.array(own.log_probs) + 0.3 * np.array(prior.read(target).log_probs)
+    (together,), (own,) = (t.force([source], [target]) for t in (both, translator))
+    (scored,) = prior.force([""], [target])
+    expected = np.array(own.log_probs) + 0.3 * np.array(scored.log_probs)
     np.testing.assert_allclose(together.log_probs, expected, atol=1e-4)
-    fused = replace(fused, lexicon={"dog": {"hundo": 1.0}})
-    plain = fused.translate(source)
-    short = fused.translate(source, shortlist=10_000)
+    lexicon = {"dog": {"hundo": 1.0}}
+    codec = TranslationCodec(target_of(translator), translator.recipe, True, lexicon)
+    both = replace(both, codec=codec)
+    plain = both.describe(source)
+    short = both.describe(source, shortlist=10_000)
     assert short.tokens == plain.tokens
     np.testing.assert_allclose(short.log_probs, plain.log_probs, atol=1e-4)
 
@@ -128,14 +134,14 @@ def test_what_a_language_model_cannot_be_like(folder, tmp_path):
         ({"like": str(tmp_path / "absent")}, "no model at"),
     ):
         with pytest.raises(UserError, match=message):
-            LanguageModelTask(language_model(folder, **changes))
+            TextData(language_model(folder, **changes))
 
 
 # ---------------------------------------------------------------------------- deep fusion
 
 
 def weights(folder):
-    return load_file(sightline.zoo.find(folder) / "weights.safetensors")
+    return load_file(find_model(folder) / "weights.safetensors")
 
 
 def test_deep_fusion_trains_only_the_output_and_the_gate(folder, deep):
@@ -163,8 +169,8 @@ def test_a_fused_model_stands_alone_and_a_batch_equals_its_singles(folder, deep,
         (tmp_path / "mean" / "config.yaml").write_text(settings.replace(str(name), "gone"))
     model = sightline.load(tmp_path / "mean")
     texts = ["the red dog sees a cat.", "a bird eats the stone near Eva.", "every boy"]
-    for text, mine in zip(texts, model.translate(texts), strict=True):
-        alone = model.translate(text)
+    for text, mine in zip(texts, model.describe(texts), strict=True):
+        alone = model.describe(text)
         assert mine.tokens == alone.tokens
         np.testing.assert_allclose(mine.log_probs, alone.log_probs, atol=1e-4)
     (tmp_path / "mean" / "language_model.yaml").unlink()
@@ -186,7 +192,7 @@ def test_a_fused_model_can_be_exported(folder, deep, tmp_path):
 
 def test_models_that_do_not_fit_together_are_refused(folder, deep, tmp_path):
     other = language_model(folder, like=None, unit="word", vocabulary=20)
-    train(LanguageModelTask(other), tmp_path / "other", console=QUIET)
+    train(TextData(other), tmp_path / "other", console=QUIET)
     for changes, message in (
         ({"language_model": str(tmp_path / "other")}, r"train one with like=.*run sequence=line"),
         ({"translator": str(folder / "lm")}, "is a model of the task language_model"),
@@ -194,10 +200,10 @@ def test_models_that_do_not_fit_together_are_refused(folder, deep, tmp_path):
         ({"translator": str(folder / "deep")}, "is a fused model already"),
     ):
         with pytest.raises(ConfigError, match=message):
-            TranslateTask(fusion(folder, **changes))
+            TranslationData(fusion(folder, **changes))
     wider = replace(fusion(folder), model=replace(SMALL["model"], hidden=11))
     with pytest.raises(UserError, match="is of another model"):
-        TranslateTask(wider).build_model()
+        TranslationData(wider).build_model()
 
 
 def test_the_shipped_recipes_train_on_tiny_data(folder, tmp_path):
@@ -207,7 +213,7 @@ def test_the_shipped_recipes_train_on_tiny_data(folder, tmp_path):
     text = [f"{key}={folder / 'more.txt'}" for key in ("text", "held_out_text")]
     small = ["model.hidden=6", "model.embedding=6", f"like={folder / 'run'}"]
     settings = read_recipe(SHIPPED / "multi30k-de-lm.yaml", [*text, *small, *tiny])
-    train(LanguageModelTask(settings), tmp_path / "lm", console=QUIET)
+    train(TextData(settings), tmp_path / "lm", console=QUIET)
     shutil.copy(folder / "toy.jsonl", tmp_path)
     given = [
         f"manifest={tmp_path / 'toy.jsonl'}", f"fusion.translator={folder / 'run'}",
@@ -217,4 +223,4 @@ def test_the_shipped_recipes_train_on_tiny_data(folder, tmp_path):
         f"model.cell={sightline.load(folder / 'run').recipe.model.cell}",
     ]  # fmt: skip
     settings = read_recipe(SHIPPED / "multi30k-en-de-fusion.yaml", [*given, *tiny])
-    assert train(TranslateTask(settings), tmp_path / "deep", console=QUIET).progress.step == 2
+    assert train(TranslationData(settings), tmp_path / "deep", console=QUIET).progress.step == 2

@@ -123,7 +123,7 @@ def test_it_begins_with_a_frozen_model_and_loads_whole(shapes, tmp_path, learnin
     vectors = model.encode(inputs).values
     assert np.abs(vectors - published.encode(inputs["pictures"].values)).max() > 1e-4
     trained = model.describe(task.dev[0].media)
-    from_task = task._describer(_trained(task, tmp_path / "run")).describe(name)
+    from_task = task.describer(_trained(task, tmp_path / "run")).describe(name)
     assert (name, trained.text) == (name, from_task.text)
     np.testing.assert_allclose(trained.attention, from_task.attention, atol=2e-3)
 

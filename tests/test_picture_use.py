@@ -1,4 +1,4 @@
-"""The benchmark of how much a picture tells, on captioners of which we know."""
+"""The benchmark of how much captioners take from the picture, on ones of which we know."""
 
 import importlib
 from dataclasses import replace
@@ -27,24 +27,23 @@ def dev(shapes):
 
 def test_nats_are_those_of_teacher_forcing(shapes, benchmark, dev):
     torch = pytest.importorskip("torch")
-    folder, recipe, _ = shapes
+    folder, _, _ = shapes
     model = sightline.load(folder / "run")
-    use, task = benchmark.picture_use(model, dev), CaptionData(recipe)
+    use, network = benchmark.picture_use(model, dev), model.encoder.model
     for row, example in enumerate(dev[:3]):
-        decoder = model.stepper.model.decoder
-        tokens = [*task.vocab.encode(normalise_caption(example.targets[0])), END]
-        vectors = model.encoder.encode(model.read(str(example.media)).image[None])
+        tokens = [*model.codec.vocab.encode(normalise_caption(example.targets[0])), END]
+        (inputs,) = model.reader.read(example.media)
         with torch.inference_mode():
-            context = model.stepper.model.encode(torch.from_numpy(vectors))
-            decoded = decoder(torch.tensor([[BEGIN, *tokens[:-1]]]), decoder.start(context))
-            log_probs = decoder.log_probs(decoded.readouts)[0]
+            state = network.decoder.start(network.encode(inputs.map(torch.from_numpy)))
+            decoded = network.decoder(torch.tensor([[BEGIN, *tokens[:-1]]]), state)
+            log_probs = network.decoder.log_probs(decoded)[0]
         expected = [-float(log_probs[t, token]) for t, token in enumerate(tokens)]
         # the stepper never writes <unknown>, and shares its probability among the others
         np.testing.assert_allclose(use.own[row, : len(tokens)], expected, atol=0.02)
         assert np.isnan(use.own[row, len(tokens) :]).all()
 
 
-def test_a_picture_that_is_seen_tells_and_one_that_is_not_does_not(
+def test_a_picture_that_is_seen_helps_and_one_that_is_not_does_not(
     shapes, benchmark, dev, tmp_path
 ):
     folder, recipe, _ = shapes
@@ -60,7 +59,7 @@ def test_a_picture_that_is_seen_tells_and_one_that_is_not_does_not(
     np.testing.assert_allclose(use.own, use.other, atol=1e-6)
 
 
-def test_the_report_names_places_and_what_the_picture_told(benchmark, capsys):
+def test_the_report_names_places_and_what_the_picture_gave(benchmark, capsys):
     own = np.array([[1.0, 2.0, np.nan, 3.0], [1.0, np.nan, np.nan, np.nan]])
     benchmark.report("mine", benchmark.PictureUse(own, own + 0.5))
     printed = capsys.readouterr().out

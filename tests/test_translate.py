@@ -1,4 +1,4 @@
-"""Translation whole: a toy language, training, translating, aligning, and the commands."""
+"""Translation end to end: a toy language, training, translating, aligning, and the commands."""
 
 import json
 import re
@@ -13,19 +13,28 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import sightline
-from sightline.commands.align import align as align_command
 from sightline.commands.average import average as average_command
-from sightline.commands.translate import translate as translate_command
 from sightline.config import AttentionConfig, BatchingConfig, RecurrentConfig, VocabularyConfig
 from sightline.errors import DataError, UserError
 from sightline.figures.lengths import draw_quality_by_length, quality_by_length
 from sightline.metrics import score
 from sightline.metrics.alignment import GoldAlignment
-from sightline.runtime import batches as parts
+from sightline.runtime import batches
 from sightline.tasks import read_recipe
-from sightline.tasks.alignments import error_rates, learn_lexicon, load_lexicon, save_lexicon
-from sightline.tasks.language_model import LanguageModelRecipe, LanguageModelTask
-from sightline.tasks.translate import TranslateTask
+from sightline.tasks.language_model.data import TextData
+from sightline.tasks.language_model.recipe import LanguageModelRecipe
+from sightline.tasks.translate.alignments import (
+    align,
+    alignment_of,
+    error_rates,
+    learn_lexicon,
+    load_lexicon,
+    save_lexicon,
+)
+from sightline.tasks.translate.commands import align as align_command
+from sightline.tasks.translate.commands import translate as translate_command
+from sightline.tasks.translate.data import TranslationData
+from sightline.tasks.translate.parts import TranslationCodec, ensemble, fused, target_of
 from sightline.training.loop import train
 from sightline.training.merging import average_checkpoints
 from toy_language import NAMES, NUMBERS, recipe, sentences, train_toy
@@ -58,8 +67,8 @@ def held_out(count=40, seed=2):
 
 
 def bleu(translator, pairs):
-    found = translator.translate([source for source, _, _ in pairs])
-    hypotheses = {n: d.text for n, d in enumerate(found)}
+    described = translator.describe([source for source, _, _ in pairs])
+    hypotheses = {n: d.text for n, d in enumerate(described)}
     references = {n: [target] for n, (_, target, _) in enumerate(pairs)}
     return score(hypotheses, references, ["sacrebleu"], intervals=False)["corpus"]["sacrebleu"]
 
@@ -84,31 +93,31 @@ def test_the_simple_encoder_decoder_is_only_configuration(folder, tmp_path):
             base.model, attention=AttentionConfig(kind="none"), context=("state", "every")
         ),
     )
-    train(TranslateTask(simple), tmp_path / "run", console=Console(quiet=True))
+    train(TranslationData(simple), tmp_path / "run", console=Console(quiet=True))
     model = sightline.load(tmp_path / "run")
-    found = model.translate("the dog sees a cat .")
-    assert found.attention is None
-    assert found.layout is None
+    description = model.describe("the dog sees a cat .")
+    assert description.attention is None
+    assert description.layout is None
     with pytest.raises(UserError, match="no attention"):
-        model.align(["the dog"], ["ka hundo"])
+        align(model, ["the dog"], ["ka hundo"])
 
 
 def test_attention_that_remembers_where_it_looked_is_only_configuration(folder, tmp_path):
     base = recipe(folder / "toy.jsonl", steps=40)
     attention = AttentionConfig(kind="location", size=32, filters=4, width=3, cumulative=True)
     covered = replace(base, model=replace(base.model, attention=attention))
-    outcome = train(TranslateTask(covered), tmp_path / "run", console=Console(quiet=True))
+    outcome = train(TranslationData(covered), tmp_path / "run", console=Console(quiet=True))
     assert outcome.progress.metrics["loss"] < 2.5  # ln 90 = 4.5 before training
     texts = ["the dog sees a cat .", "every old bird likes the big river near Eva at 17 !"]
     model = sightline.load(tmp_path / "run")
-    for mine, text in zip(model.translate(texts), texts, strict=True):
-        assert mine.text == model.translate(text).text
+    for mine, text in zip(model.describe(texts), texts, strict=True):
+        assert mine.text == model.describe(text).text
 
 
 def test_sampled_softmax_trains_too(folder, tmp_path):
     base = recipe(folder / "toy.jsonl", steps=60)
     sampled = replace(base, model=replace(base.model, sampled_softmax=20))
-    outcome = train(TranslateTask(sampled), tmp_path / "run", console=Console(quiet=True))
+    outcome = train(TranslationData(sampled), tmp_path / "run", console=Console(quiet=True))
     assert outcome.progress.metrics["loss"] < 2.5  # ln 80 = 4.4 before training
 
 
@@ -120,10 +129,10 @@ def test_a_batch_equals_its_singles_and_order_is_kept(translator, bpe, kind):
     translator = {"word": translator, "bpe": bpe}[kind]
     texts = [source for source, _, _ in held_out(12)]
     texts = [texts[0], "", *texts[1:], "   ", "the dog"]
-    together = translator.translate(texts, n_best=2)
+    together = translator.describe(texts, n_best=2)
     assert len(together) == len(texts)
     for text, mine in zip(texts, together, strict=True):
-        alone = translator.translate(text, n_best=2)
+        alone = translator.describe(text, n_best=2)
         assert alone.text == mine.text
         assert [other.text for other in alone.alternatives] == [
             other.text for other in mine.alternatives
@@ -134,36 +143,35 @@ def test_a_batch_equals_its_singles_and_order_is_kept(translator, bpe, kind):
 
 
 def test_a_description_says_where_it_looked(translator, tmp_path):
-    found = translator.translate("the red dog sees a cat .", n_best=3)
+    description = translator.describe("the red dog sees a cat .", n_best=3)
     labels = ("the", "red", "dog", "sees", "a", "cat", ".", "<end>")
-    assert found.layout.labels == labels
-    assert found.attention.shape == (len(found.tokens), len(labels))
-    np.testing.assert_allclose(found.attention.sum(1), 1, rtol=1e-4)
-    assert len(found.alternatives) == 2
-    json.dumps(found.to_json())
-    found.figure(tmp_path / "tokens.png")
-    translator.alignment(found).figure(tmp_path / "words.svg")
+    assert description.layout.labels == labels
+    assert description.attention.shape == (len(description.tokens), len(labels))
+    np.testing.assert_allclose(description.attention.sum(1), 1, rtol=1e-4)
+    assert len(description.alternatives) == 2
+    json.dumps(description.to_json())
+    description.figure(tmp_path / "tokens.png")
+    alignment_of(translator, description).figure(tmp_path / "words.svg")
     assert "hundo" in (tmp_path / "words.svg").read_text()
 
 
 @pytest.mark.parametrize("text", ["مرحبا بالعالم", "你好，世界", "\x00\x07", "a\u2028b", "\ud800"])
 def test_strange_text_gives_one_line(translator, bpe, text):
     for model in (translator, bpe):
-        found = model.translate([text, "the dog sees a cat ."])
-        assert len(found) == 2
-        assert "\n" not in found[0].text
-        assert found[1].text == model.translate("the dog sees a cat .").text
+        strange, usual = model.describe([text, "the dog sees a cat ."])
+        assert "\n" not in strange.text
+        assert usual.text == model.describe("the dog sees a cat .").text
 
 
 def test_a_line_of_ten_thousand_words_is_translated_in_parts(translator):
-    brief = replace(translator, recipe=replace(translator.recipe, longest=10))
-    once = translator.translate("the dog sees a cat .", beam=1)
-    found = brief.translate(" ".join(["the dog sees a cat ."] * 1667), beam=1)
-    assert found.text == " ".join([once.text] * 1667)
-    assert found.attention is None  # too large to be kept
-    short = brief.translate(" ".join(["the dog sees a cat ."] * 30), beam=1)
+    brief = replace(translator, reader=replace(translator.reader, longest=10))
+    once = translator.describe("the dog sees a cat .", beam=1)
+    long = brief.describe(" ".join(["the dog sees a cat ."] * 1667), beam=1)
+    assert long.text == " ".join([once.text] * 1667)
+    assert long.attention is None  # too large to be kept
+    short = brief.describe(" ".join(["the dog sees a cat ."] * 30), beam=1)
     assert short.attention.shape == (len(short.tokens), len(short.layout.labels))
-    links, own = brief.alignment(short).links(), translator.alignment(once).links()
+    links, own = alignment_of(brief, short).links(), alignment_of(translator, once).links()
     assert [(s, t) for s, t, _ in links] == [
         (s + 6 * n, t + 6 * n) for n in range(30) for s, t, _ in own
     ]
@@ -187,17 +195,19 @@ def test_unknown_words_come_from_the_source_or_the_lexicon(folder, tmp_path):
     manifest.write_text("\n".join(json.dumps(line) for line in lines))
     few = VocabularyConfig("word", min_count=20)
     settings = recipe(manifest, steps=300, source=few, target=few)
-    best = train(TranslateTask(settings), tmp_path / "run", console=Console(quiet=True)).run.best()
+    best = train(
+        TranslationData(settings), tmp_path / "run", console=Console(quiet=True)
+    ).run.best()
     model = sightline.load(tmp_path / "run")
-    assert not any(word.startswith(("pajar", "zeb")) for word in model.target.vocab.tokens)
+    assert not any(word.startswith(("pajar", "zeb")) for word in model.codec.vocab.tokens)
     train_lines = [line for line in lines if line["split"] == "train"]
     save_lexicon(best, learn_lexicon(model, [(x["source"], x["targets"][0]) for x in train_lines]))
     looks_up = sightline.load(tmp_path / "run")
-    assert load_lexicon(best) == looks_up.lexicon
+    assert load_lexicon(best) == looks_up.codec.lexicon
     test_lines = [line for line in lines if line["split"] == "test"]
 
-    def found(translator, beginning):
-        texts = translator.translate([line["source"] for line in test_lines])
+    def recall(translator, beginning):
+        texts = translator.describe([line["source"] for line in test_lines])
         return np.mean(
             [
                 word in text.text.split()
@@ -207,9 +217,9 @@ def test_unknown_words_come_from_the_source_or_the_lexicon(folder, tmp_path):
             ]
         )
 
-    assert found(model, "zeb") > 0.85
-    assert found(model, "pajar") == 0
-    assert found(looks_up, "pajar") > 0.85
+    assert recall(model, "zeb") > 0.85
+    assert recall(model, "pajar") == 0
+    assert recall(looks_up, "pajar") > 0.85
 
 
 # ---------------------------------------------------------------------------- shortlists
@@ -218,13 +228,20 @@ def test_unknown_words_come_from_the_source_or_the_lexicon(folder, tmp_path):
 @pytest.fixture(scope="module")
 def with_lexicon(translator):
     pairs = [(" ".join(source), " ".join(target)) for source, target, _ in sentences(300, 0)]
-    return replace(translator, lexicon=learn_lexicon(translator, pairs))
+    return add_lexicon(translator, learn_lexicon(translator, pairs))
+
+
+def add_lexicon(translator, lexicon):
+    target, same_unit = target_of(translator), translator.recipe.source == translator.recipe.target
+    return replace(
+        translator, codec=TranslationCodec(target, translator.recipe, same_unit, lexicon)
+    )
 
 
 def test_a_shortlist_of_everything_changes_nothing(with_lexicon):
     texts = [source for source, _, _ in held_out(10)]
-    everything = with_lexicon.translate(texts, shortlist=10_000, n_best=2)
-    for mine, full in zip(everything, with_lexicon.translate(texts, n_best=2), strict=True):
+    everything = with_lexicon.describe(texts, shortlist=10_000, n_best=2)
+    for mine, full in zip(everything, with_lexicon.describe(texts, n_best=2), strict=True):
         assert mine.tokens == full.tokens
         assert mine.alternatives[0].tokens == full.alternatives[0].tokens
         np.testing.assert_allclose(mine.log_probs, full.log_probs, atol=1e-4)
@@ -233,33 +250,34 @@ def test_a_shortlist_of_everything_changes_nothing(with_lexicon):
 
 def test_a_short_shortlist_translates_as_well_and_a_batch_equals_its_singles(with_lexicon):
     texts = [source for source, _, _ in held_out(30)]
-    short = with_lexicon.translate(texts, shortlist=4)
-    full = with_lexicon.translate(texts)
+    short = with_lexicon.describe(texts, shortlist=4)
+    full = with_lexicon.describe(texts)
     same = [mine.text == other.text for mine, other in zip(short, full, strict=True)]
     assert np.mean(same) > 0.85
-    commonest = with_lexicon.target.vocab.tokens[:8]
+    commonest = with_lexicon.codec.vocab.tokens[:8]
     for text, mine in zip(texts, short, strict=True):
-        alone = with_lexicon.translate(text, shortlist=4)
+        alone = with_lexicon.describe(text, shortlist=4)
         assert alone.tokens == mine.tokens
         np.testing.assert_allclose(alone.log_probs, mine.log_probs, atol=1e-4)
-        allowed = {t for word in text.split() for t in (word, *with_lexicon.lexicon.get(word, ()))}
+        lexicon = with_lexicon.codec.lexicon
+        allowed = {t for word in text.split() for t in (word, *lexicon.get(word, ()))}
         assert set(mine.tokens) <= allowed | set(commonest)
 
 
 def test_shortlists_go_with_ensembles_and_fusion(with_lexicon, language_model):
     text = "the red dog sees a cat near Eva ."
-    plain = with_lexicon.translate(text, shortlist=20)
-    twice = with_lexicon.together(with_lexicon).translate(text, shortlist=20)
+    plain = with_lexicon.describe(text, shortlist=20)
+    twice = ensemble(with_lexicon, with_lexicon).describe(text, shortlist=20)
     assert twice.tokens == plain.tokens
     np.testing.assert_allclose(twice.log_probs, plain.log_probs, atol=1e-4)
-    fused = with_lexicon.fused(language_model, 0.2)
-    everything = fused.translate(text, shortlist=10_000)
-    np.testing.assert_allclose(everything.log_probs, fused.translate(text).log_probs, atol=1e-4)
+    helped = fused(with_lexicon, language_model, 0.2)
+    everything = helped.describe(text, shortlist=10_000)
+    np.testing.assert_allclose(everything.log_probs, helped.describe(text).log_probs, atol=1e-4)
 
 
 def test_a_shortlist_without_a_lexicon_says_how_to_make_one(translator):
     with pytest.raises(UserError, match="--save-lexicon"):
-        translator.translate("the dog", shortlist=10)
+        translator.describe("the dog", shortlist=10)
 
 
 # ---------------------------------------------------------------------------- aligning
@@ -269,15 +287,16 @@ def test_a_shortlist_without_a_lexicon_says_how_to_make_one(translator):
 def test_forced_alignments_beat_the_diagonal(translator, bpe, kind):
     model = {"word": translator, "bpe": bpe}[kind]
     pairs = held_out(60)
-    found = model.align([s for s, _, _ in pairs], [t for _, t, _ in pairs])
+    alignments = align(model, [s for s, _, _ in pairs], [t for _, t, _ in pairs])
     gold = [GoldAlignment(frozenset(links), frozenset(links)) for _, _, links in pairs]
-    ours, theirs = error_rates(found, gold)
+    ours, theirs = error_rates(alignments, gold)
     right = [
         set(links) & {(s, t) for s, t, _ in a.links()}
-        for a, (_, _, links) in zip(found, pairs, strict=True)
+        for a, (_, _, links) in zip(alignments, pairs, strict=True)
     ]
     # one link per target word on both sides: the error rate is the share of wrong links
-    assert ours == pytest.approx(1 - sum(map(len, right)) / sum(len(a.target) for a in found))
+    words = sum(len(a.target) for a in alignments)
+    assert ours == pytest.approx(1 - sum(map(len, right)) / words)
     assert theirs > 0.4
     assert ours < 0.5 * theirs
 
@@ -287,7 +306,7 @@ def test_copied_names_and_numbers_align_to_themselves(translator, bpe, kind):
     model = {"word": translator, "bpe": bpe}[kind]
     pairs = held_out(60)
     right = []
-    for alignment in model.align([s for s, _, _ in pairs], [t for _, t, _ in pairs]):
+    for alignment in align(model, [s for s, _, _ in pairs], [t for _, t, _ in pairs]):
         for s, t, confidence in alignment.links():
             assert 0 <= confidence <= 1.0001
             if alignment.target[t] in NAMES + NUMBERS:
@@ -296,18 +315,19 @@ def test_copied_names_and_numbers_align_to_themselves(translator, bpe, kind):
     assert np.mean(right) > 0.85
 
 
-def test_forcing_a_translation_gives_what_the_search_found(translator):
-    found = translator.translate("the red dog sees a cat near Eva .")
-    (forced,) = translator.force(["the red dog sees a cat near Eva ."], [found.text])
-    assert forced.tokens == found.tokens
-    np.testing.assert_allclose(forced.log_probs, found.log_probs, atol=1e-4)
-    np.testing.assert_allclose(forced.attention, found.attention, atol=1e-4)
+def test_forcing_a_translation_gives_the_searchs_result(translator):
+    source = "the red dog sees a cat near Eva ."
+    description = translator.describe(source)
+    (forced,) = translator.force([source], [description.text])
+    assert forced.tokens == description.tokens
+    np.testing.assert_allclose(forced.log_probs, description.log_probs, atol=1e-4)
+    np.testing.assert_allclose(forced.attention, description.attention, atol=1e-4)
 
 
 def test_word_weights_are_the_mean_over_target_and_the_sum_over_source_pieces(bpe):
     source, target = "the gorgeous Anna .", "ka Dmitri ."
-    (forced,) = bpe.force([source], [target], knowing=True)
-    (alignment,) = bpe.align([source], [target])
+    (forced,) = bpe.force([source], [target], posterior=True)
+    (alignment,) = align(bpe, [source], [target])
     assert alignment.source == ("the", "gorgeous", "Anna", ".")
     assert alignment.target == ("ka", "Dmitri", ".")
     assert len(forced.layout.labels) > 6  # words of several pieces
@@ -320,11 +340,11 @@ def test_word_weights_are_the_mean_over_target_and_the_sum_over_source_pieces(bp
 
 def test_pairs_with_an_empty_or_endless_side_have_empty_alignments(translator, bpe):
     sources, targets = ["", "the dog", "the"], ["ka", " ", "ka " * 3000]
-    for found in (*translator.align(sources, targets), *bpe.align(sources, targets)):
-        assert found.links() == []
-        assert found.pharaoh() == ""
+    for empty in (*align(translator, sources, targets), *align(bpe, sources, targets)):
+        assert empty.links() == []
+        assert empty.pharaoh() == ""
     with pytest.raises(DataError, match="no pairs"):
-        translator.align(["a"], [])
+        align(translator, ["a"], [])
 
 
 # ---------------------------------------------------------------------------- combining
@@ -332,8 +352,8 @@ def test_pairs_with_an_empty_or_endless_side_have_empty_alignments(translator, b
 
 def test_an_ensemble_of_one_model_twice_equals_it(translator):
     texts = [source for source, _, _ in held_out(8)]
-    twice = translator.together(translator)
-    for mine, alone in zip(twice.translate(texts), translator.translate(texts), strict=True):
+    twice = ensemble(translator, translator)
+    for mine, alone in zip(twice.describe(texts), translator.describe(texts), strict=True):
         assert mine.text == alone.text
         np.testing.assert_allclose(mine.log_probs, alone.log_probs, atol=1e-4)
         np.testing.assert_allclose(mine.attention, alone.attention, atol=1e-4)
@@ -341,7 +361,7 @@ def test_an_ensemble_of_one_model_twice_equals_it(translator):
 
 def test_models_of_other_vocabularies_are_no_ensemble(translator, bpe):
     with pytest.raises(UserError, match="model 2 has another source vocabulary"):
-        translator.together(bpe)
+        ensemble(translator, bpe)
 
 
 @pytest.fixture(scope="module")
@@ -357,27 +377,27 @@ def language_model(folder):
         training=replace(settings.training, select="loss"),
     )
     lm = replace(lm, model=replace(lm.model, embedding=32, hidden=48))
-    train(LanguageModelTask(lm), folder / "lm", console=Console(quiet=True))
+    train(TextData(lm), folder / "lm", console=Console(quiet=True))
     return sightline.load(folder / "lm")
 
 
 def test_shallow_fusion_adds_the_language_models_scores(translator, language_model):
     source = "the red dog sees a cat ."
-    (target,) = [translator.translate(source).text]
-    fused = translator.fused(language_model, 0.3)
-    (together,) = fused.force([source], [target])
+    target = translator.describe(source).text
+    both = fused(translator, language_model, 0.3)
+    (together,) = both.force([source], [target])
     (own,) = translator.force([source], [target])
-    prior = language_model.read(target)
+    (prior,) = language_model.force([""], [target])
     expected = np.array(own.log_probs) + 0.3 * np.array(prior.log_probs)
     np.testing.assert_allclose(together.log_probs, expected, atol=1e-4)
-    assert fused.translate(source).text == target  # it is right without help
-    none = translator.fused(language_model, 0.0).translate(source)
-    np.testing.assert_allclose(none.log_probs, translator.translate(source).log_probs, atol=1e-5)
+    assert both.describe(source).text == target  # it is right without help
+    none = fused(translator, language_model, 0.0).describe(source)
+    np.testing.assert_allclose(none.log_probs, translator.describe(source).log_probs, atol=1e-5)
 
 
 def test_a_language_model_of_other_tokens_is_refused(bpe, language_model):
     with pytest.raises(UserError, match="language model knows"):
-        bpe.fused(language_model, 0.3)
+        fused(bpe, language_model, 0.3)
 
 
 def test_averaged_checkpoints_are_a_model(folder, tmp_path):
@@ -390,7 +410,7 @@ def test_averaged_checkpoints_are_a_model(folder, tmp_path):
     )
     for name, values in mean.items():
         np.testing.assert_allclose(values, (first[name] + second[name]) / 2, atol=1e-6)
-    assert sightline.load(tmp_path / "mean").translate("the dog sees a cat .").text
+    assert sightline.load(tmp_path / "mean").describe("the dog sees a cat .").text
     with pytest.raises(UserError, match="already there"):
         average_checkpoints(folder / "run", tmp_path / "mean")
 
@@ -406,7 +426,7 @@ def call(function, *arguments, input=None):
 
 def test_translate_keeps_lines_in_order_and_empty_ones_empty(folder, translator):
     lines = ["the dog sees a cat .", "", "a big tree likes the bird .", " ", "every boy eats ."]
-    expected = [translator.translate(line).text for line in lines]
+    expected = [translator.describe(line).text for line in lines]
     piped = call(translate_command, "-m", folder / "run", input="\n".join(lines))
     assert piped.exit_code == 0, piped.output
     assert piped.stdout.split("\n") == [*expected, ""]
@@ -422,7 +442,7 @@ def test_translate_keeps_lines_in_order_and_empty_ones_empty(folder, translator)
 def test_translate_answers_each_line_before_the_next_is_written(folder, cli_environment):
     """A program on the other end of the pipe may wait for every answer."""
     code = (
-        "import typer; from sightline.commands.translate import translate\n"
+        "import typer; from sightline.tasks.translate.commands import translate\n"
         "app = typer.Typer(); app.command()(translate); app()"
     )
     with subprocess.Popen(
@@ -465,7 +485,7 @@ def test_translate_takes_a_language_model_and_draws(folder, language_model, tmp_
 
 
 def test_a_line_too_long_to_align_is_named_and_the_others_are_aligned(folder, monkeypatch):
-    monkeypatch.setattr(parts, "LARGEST_MATRIX", 400)
+    monkeypatch.setattr(batches, "LARGEST_MATRIX", 400)
     text = "the dog sees a cat . " * 20
     done = call(translate_command, text, "the dog sees a cat .", "-m", folder / "run", "--align")
     assert done.exit_code == 0, done.output
@@ -496,7 +516,7 @@ def test_align_writes_pharaoh_or_json_and_keeps_the_lexicon(folder, translator, 
     (tmp_path / "t").write_text("\n".join([*targets, "ka"]) + "\n")
     done = call(align_command, tmp_path / "s", tmp_path / "t", "-m", folder / "run")
     assert done.exit_code == 0, done.output
-    expected = [found.pharaoh() for found in translator.align(sources, targets)]
+    expected = [each.pharaoh() for each in align(translator, sources, targets)]
     assert done.stdout.split("\n") == [*expected, "", ""]
     as_json = call(
         align_command, tmp_path / "s", tmp_path / "t", "-m", folder / "run", "--format", "json"
@@ -522,7 +542,7 @@ def test_align_writes_pharaoh_or_json_and_keeps_the_lexicon(folder, translator, 
         align_command, tmp_path / "s", tmp_path / "t", "-m", tmp_path / "model", "--save-lexicon"
     )
     assert kept.exit_code == 0, kept.output
-    assert next(iter(sightline.load(tmp_path / "model").lexicon["dog"])) == "hundo"
+    assert next(iter(sightline.load(tmp_path / "model").codec.lexicon["dog"])) == "hundo"
     (tmp_path / "t").write_text("one\n")
     unequal = call(align_command, tmp_path / "s", tmp_path / "t", "-m", folder / "run")
     assert "has 31 lines and" in str(unequal.exception)
@@ -551,7 +571,7 @@ def test_shipped_recipes_train_on_tiny_data(folder, tmp_path, name):
     ]  # fmt: skip
     manifest = f"manifest={folder / 'toy.jsonl'}"
     shipped = read_recipe(SHIPPED / f"{name}.yaml", [manifest, *small])
-    outcome = train(TranslateTask(shipped), tmp_path / "run", console=Console(quiet=True))
+    outcome = train(TranslationData(shipped), tmp_path / "run", console=Console(quiet=True))
     assert outcome.progress.step == 2
 
 
@@ -559,20 +579,20 @@ def test_a_manifest_without_dev_or_with_only_long_pairs_is_refused(tmp_path):
     line = {"source": "a b c", "targets": ["d e f"], "split": "train"}
     (tmp_path / "m.jsonl").write_text(json.dumps(line))
     with pytest.raises(DataError, match='no item of split "dev"'):
-        TranslateTask(recipe(tmp_path / "m.jsonl"))
+        TranslationData(recipe(tmp_path / "m.jsonl"))
     (tmp_path / "m.jsonl").write_text(json.dumps(line) + "\n" + json.dumps(line | {"split": "dev"}))
     with pytest.raises(DataError, match="at most longest=2"):
-        TranslateTask(recipe(tmp_path / "m.jsonl", longest=2))
+        TranslationData(recipe(tmp_path / "m.jsonl", longest=2))
 
 
 def test_quality_by_length_is_corpus_bleu_within_each_class(tmp_path):
     import sacrebleu
 
     rows = [(n, f"a b c d e {n}", "a b c d e 7") for n in range(1, 101)]
-    found = quality_by_length(rows, [0, 50, 100])
-    assert [(length, size) for length, _, size in found] == [(25.5, 50), (75.5, 50)]
+    classes = quality_by_length(rows, [0, 50, 100])
+    assert [(length, size) for length, _, size in classes] == [(25.5, 50), (75.5, 50)]
     expected = sacrebleu.corpus_bleu([h for _, h, _ in rows[50:]], [[r for _, _, r in rows[50:]]])
-    assert found[1][1] == pytest.approx(expected.score)
+    assert classes[1][1] == pytest.approx(expected.score)
     draw_quality_by_length({"attention": rows, "simple": rows[:60]}, tmp_path / "lengths.png")
     assert (tmp_path / "lengths.png").stat().st_size > 5000
     with pytest.raises(UserError, match="at least one system"):

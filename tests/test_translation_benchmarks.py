@@ -49,7 +49,7 @@ def worse_when_long(text: str) -> str:
     return " ".join("no" if k > 6 and k % 3 == 0 else w for k, w in enumerate(text.split()))
 
 
-def test_the_gap_is_told_by_length_and_grows_where_it_does(quality: ModuleType) -> None:
+def test_the_gap_is_given_by_length_and_grows_where_it_does(quality: ModuleType) -> None:
     import sacrebleu
 
     examples = made_up(400)
@@ -84,16 +84,16 @@ def test_models_are_compared_on_the_test_split_and_drawn(
     arguments = ["", manifest, f"one={run}", run, "--ensemble", "--figure", str(figure)]
     monkeypatch.setattr("sys.argv", arguments)
     quality.main()
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     held_out = [e for e in read_manifest(manifest, medium="source") if e.split == "test"]
-    assert told.startswith(f"{len(held_out)} sentences, the test split")
-    assert "tok:13a" in told
-    assert "case:mixed" in told
+    assert printed.startswith(f"{len(held_out)} sentences, the test split")
+    assert "tok:13a" in printed
+    assert "case:mixed" in printed
     # an ensemble of a model and itself is that model
     assert quality.translations({"one": run}, held_out, True)["together"] == {
         e.id: d.text
         for e, d in zip(
-            held_out, sightline.load(run).translate([e.source for e in held_out]), strict=True
+            held_out, sightline.load(run).describe([e.source for e in held_out]), strict=True
         )
     }
     assert figure.stat().st_size > 5000
@@ -104,9 +104,9 @@ def test_models_are_compared_on_the_test_split_and_drawn(
 
 def test_agreement_is_precision_recall_and_the_error_of_both(alignment: ModuleType) -> None:
     gold = [GoldAlignment(frozenset({(0, 0), (1, 1)}), frozenset({(0, 0), (1, 1), (2, 1)}))]
-    found = alignment.agreement([{(0, 0), (2, 1), (2, 0), (1, 0)}], gold)
-    assert (found.precision, found.recall) == (2 / 4, 1 / 2)
-    assert found.error == pytest.approx(1 - (1 + 2) / (4 + 2))
+    scores = alignment.agreement([{(0, 0), (2, 1), (2, 0), (1, 0)}], gold)
+    assert (scores.precision, scores.recall) == (2 / 4, 1 / 2)
+    assert scores.error == pytest.approx(1 - (1 + 2) / (4 + 2))
 
 
 def test_the_gold_alignments_are_read_as_published(
@@ -136,13 +136,13 @@ def test_the_chance_of_hits_is_the_binomial_one(alignment: ModuleType) -> None:
 
 
 def test_copied_words_stand_once_on_both_sides(alignment: ModuleType) -> None:
-    found = alignment.copied_words(
+    copied = alignment.copied_words(
         [
             ("Ein Ball fliegt nach Boston.", "In Boston, a ball flies."),
             ("Ball und Ball in Rom", "ball in Rom"),  # twice on one side; `in` is short
         ]
     )
-    places = [(word.pair, word.source, word.target, word.exact) for word in found]
+    places = [(word.pair, word.source, word.target, word.exact) for word in copied]
     assert places == [(0, 4, 1, True), (0, 1, 3, False), (1, 4, 2, True)]
 
 
@@ -157,10 +157,10 @@ def test_a_model_and_one_backwards_give_links_in_one_order(
     model = sightline.load(toy / "run")
     pairs = [(" ".join(s), " ".join(t)) for s, t, _ in sentences(3, 7)]
     exchanged = [(target, source) for source, target in pairs]
-    forth = alignment.systems_of(model, None, exchanged)["knowing the word"]
-    found = alignment.systems_of(model, model, pairs)
-    assert found["the same, backwards"] == [{(s, t) for t, s in links} for links in forth]
-    for (source, target), links in zip(pairs, found["attention"], strict=True):
+    forth = alignment.systems_of(model, None, exchanged)["posterior"]
+    systems = alignment.systems_of(model, model, pairs)
+    assert systems["posterior, backwards"] == [{(s, t) for t, s in links} for links in forth]
+    for (source, target), links in zip(pairs, systems["attention"], strict=True):
         assert [t for _, t in sorted(links, key=lambda link: link[1])] == list(
             range(len(target.split()))
         )

@@ -1,4 +1,4 @@
-"""The experiments that train: their data, going on, and what they tell, with tiny models."""
+"""The experiments that train: their data, resuming, and what they print, with tiny models."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def large() -> ModuleType:
 @pytest.fixture
 def commands(monkeypatch: Any, trainings: ModuleType) -> list[list[str]]:
     """The commands that are run; they run in this process, which saves importing torch again."""
-    asked: list[list[str]] = []
+    commands: list[list[str]] = []
 
     def run(*arguments: str | Path) -> None:
-        asked.append(list(map(str, arguments)))
-        app(asked[-1], standalone_mode=False)
+        commands.append(list(map(str, arguments)))
+        app(commands[-1], standalone_mode=False)
 
     monkeypatch.setattr(trainings, "sightline", run)
-    return asked
+    return commands
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +84,12 @@ def test_a_command_is_shown_and_its_failure_ends_the_experiment(
     with pytest.raises(SystemExit) as ended:
         trainings.sightline("train", "no such recipe")
     assert ended.value.code == 2
-    told = capfd.readouterr()
-    assert "$ sightline train 'no such recipe'" in told.out
-    assert "no such recipe" in told.err
+    printed = capfd.readouterr()
+    assert "$ sightline train 'no such recipe'" in printed.out
+    assert "no such recipe" in printed.err
 
 
-def test_a_training_begins_goes_on_or_is_left_alone(
+def test_a_training_begins_resumes_or_is_left_alone(
     trainings: ModuleType, commands: list[list[str]], data: Path, tmp_path: Path
 ) -> None:
     text = tmp_path / "text.txt"
@@ -130,9 +130,9 @@ def test_fusion_is_tried_from_data_to_table(
     monkeypatch.setenv("SIGHTLINE_DATA", str(data.parent))
     monkeypatch.setattr("sys.argv", ["", str(tmp_path / "out")])
     fusion.main()
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert [command[0] for command in commands] == ["prepare", "train", "train", "train"]
-    assert all(name in told for name in ("translator", "shallow, 0.", "deep", "tok:13a"))
+    assert all(name in printed for name in ("translator", "shallow, 0.", "deep", "tok:13a"))
 
     german = lines(data / "train.de.gz")
     examples = read_manifest(tmp_path / "out" / "few.jsonl", medium="source")
@@ -162,16 +162,16 @@ def test_one_translator_writes_two_languages_with_both_softmaxes(
     monkeypatch.setenv("SIGHTLINE_DATA", str(data.parent))
     monkeypatch.setattr("sys.argv", ["", str(tmp_path)])
     large.main()
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert [command[-3] for command in commands] == [
         "model.sampled_softmax=0",
         "model.sampled_softmax=5",
     ]
     both = lines(data / "train.de.gz") + lines(data / "train.cs.gz")
     distinct = {word for line in both for word in mark_words(clean(line)).split()}
-    assert f"{len(distinct) + 4} words" in told  # and the special ones
-    assert "into de, 20 sentences" in told
-    assert "both, 40 sentences" in told
+    assert f"{len(distinct) + 4} words" in printed  # and the special ones
+    assert "into de, 20 sentences" in printed
+    assert "both, 40 sentences" in printed
     examples = read_manifest(tmp_path / "en-de-cs.jsonl", medium="source")
     assert [e.split for e in examples].count("train") == 120
     assert examples[60].source == f"cs: {lines(data / 'train.en.gz')[0]}"

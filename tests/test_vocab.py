@@ -72,9 +72,9 @@ def test_bpe_learns_the_same_each_time_and_min_count_bounds_merges() -> None:
 
 def test_bpe_learns_the_same_each_time_of_more_letters_than_it_has_room_for() -> None:
     text = ["".join(chr(0x4E00 + n) for n in range(500))]  # each as rare as the others
-    found = {tuple(Vocabulary.build("bpe", text, 300).tokens) for _ in range(5)}
-    assert len(found) == 1
-    assert len(found.pop()) <= 300
+    learnt = {tuple(Vocabulary.build("bpe", text, 300).tokens) for _ in range(5)}
+    assert len(learnt) == 1
+    assert len(learnt.pop()) <= 300
 
 
 # -------------------------------------------------------------------------------- text and ids

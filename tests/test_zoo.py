@@ -4,6 +4,7 @@ import pytest
 
 import sightline
 from sightline import zoo
+from sightline.tasks.translate.alignments import alignment_of
 
 MEGABYTES = {"default": 40, "shakespeare": 40, "en-de": 25, "en-fr": 25}
 
@@ -27,8 +28,7 @@ def test_a_model_is_small_and_has_a_card(name):
 )
 def test_a_translator_knows_its_words_and_where_they_came_from(name, dog, beach):
     model = sightline.load(name)
-    found = model.translate("A brown dog runs on the beach.")
-    alignment = model.alignment(found)
+    alignment = alignment_of(model, model.describe("A brown dog runs on the beach."))
     links = {alignment.target[t]: alignment.source[s] for s, t, _ in alignment.links()}
     assert links[dog] == "dog"
     assert links[f"{beach}."] == "beach."

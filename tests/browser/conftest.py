@@ -1,6 +1,7 @@
-"""A real Chromium, and a real server with small models that were trained on the spot."""
+"""A real Chromium, and a real server with small models, trained here."""
 
 import os
+from functools import partial
 from importlib.util import find_spec
 
 import pytest
@@ -58,31 +59,35 @@ def server(models, cli_environment, tmp_path_factory):
 
 
 @pytest.fixture
-def open_page(server, browser):
-    """`open_page(**context options)`: the page, which may neither complain nor ask elsewhere."""
+def open_at(browser):
+    """`open_at(address, **context options)`: a page without errors and outside requests."""
     contexts, complaints = [], []
 
-    def opened(**options):
+    def opened(address, **options):
         options = {"reduced_motion": "reduce", "viewport": {"width": 1280, "height": 900}} | options
         context = browser.new_context(**options)
         contexts.append(context)
         context.set_default_timeout(60_000)  # a busy machine is no failure
         page = context.new_page()
+        own = (address, f"blob:{address}", "data:")
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda said: said.type == "error" and complaints.append(said.text))
-        page.on("request", lambda asked: is_outside(asked) and complaints.append(asked.url))
-        page.goto(server)
+        page.on("console", lambda line: line.type == "error" and complaints.append(line.text))
+        page.on("request", lambda sent: sent.url.startswith(own) or complaints.append(sent.url))
+        page.goto(address)
         page.wait_for_selector("body[data-ready]")
         return page
-
-    def is_outside(request):
-        return not request.url.startswith((server, f"blob:{server}", "data:"))
 
     yield opened
     for context in contexts:
         context.close()
-    # A refused request is also told to the console; what the page makes of it has its own tests
+    # The console also reports refused requests; what the page makes of them has its own tests
     assert [text for text in complaints if "Failed to load resource" not in text] == []
+
+
+@pytest.fixture
+def open_page(server, open_at):
+    """`open_page(**context options)`: the page of the server of small models."""
+    return partial(open_at, server)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from steps import (
 )
 
 import sightline
+from sightline.tasks.translate.alignments import alignment_of
 from toy_language import sentences
 
 # ---------------------------------------------------------------- translation
@@ -34,7 +35,7 @@ def test_a_translation_is_drawn_with_its_alignment(page, models):
     lines = [page.locator(f".aligned .{side} .word") for side in ("source", "target")]
     assert lines[0].all_inner_texts() == source
     translator = sightline.load(models["toy"])
-    found = translator.translate(" ".join(source), beam=BEAM, n_best=BEAM)
+    found = translator.describe(" ".join(source), beam=BEAM, n_best=BEAM)
     assert lines[1].all_inner_texts() == found.text.split()
     drawn = {
         (int(path["from"]), int(path["to"]))
@@ -42,7 +43,7 @@ def test_a_translation_is_drawn_with_its_alignment(page, models):
             "all => all.map(p => ({...p.dataset}))"
         )
     }
-    aligned = {(a, b) for a, b, _ in translator.alignment(found).links()}
+    aligned = {(a, b) for a, b, _ in alignment_of(translator, found).links()}
     assert drawn == aligned
     assert len(aligned & set(links)) >= 0.5 * len(links)  # the truth; it is a small model
     for index in range(lines[1].count()):

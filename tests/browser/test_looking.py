@@ -105,7 +105,7 @@ def test_hovering_over_a_word_lights_where_the_model_looked(page, captioner):
     assert is_unveiled(page)
 
 
-def test_hovering_over_the_picture_tells_which_words_looked_there(page, captioner):
+def test_hovering_over_the_picture_shows_which_words_looked_there(page, captioner):
     upload(page)
     found = captioner.describe(ONE, beam=BEAM, n_best=BEAM)
     maps = smooth_maps(found.attention, found.layout)
@@ -180,7 +180,7 @@ def test_a_box_on_the_picture_steers_the_caption_and_its_light(page, captioner):
     assert not page.locator(".box").is_visible()
 
 
-def test_the_caption_goes_on_from_the_words_that_were_typed(page, captioner):
+def test_the_caption_continues_the_words_that_were_typed(page, captioner):
     upload(page)
     page.fill("#prefix", "There is")
     with page.expect_response("**/v1/describe"):

@@ -67,7 +67,7 @@ def test_every_statistic_of_random_texts_equals_the_jars(seed: int) -> None:
     items = random_items(seed, 1500)
     answers = run_jar([request(*item) for item in items])
     theirs = np.array([answer.split()[:COUNTS] for answer in answers], float)
-    ours = Meteor().statistics_many([h for h, _ in items], [r for _, r in items])
+    ours = Meteor().statistics([h for h, _ in items], [r for _, r in items])
     wrong = np.flatnonzero((theirs != ours[:, :COUNTS]).any(1))
     assert not len(wrong), [items[at] for at in wrong[:3]]
 

@@ -252,7 +252,9 @@ def test_a_better_system_differs_from_a_worse_and_not_from_itself():
     result = compare(better, dict(reversed(worse.items())), references, FAST)
     for key, (low, high) in result["intervals"].items():
         assert 0 < low < result["difference"][key] < high
-        assert result["difference"][key] == pytest.approx(result["first"][key] - result["second"][key])
+        assert result["difference"][key] == pytest.approx(
+            result["first"][key] - result["second"][key]
+        )
         assert result["p"][key] < 0.01
     same = compare(worse, worse, references, FAST)
     assert set(same["difference"].values()) == {0.0}

@@ -9,7 +9,7 @@ import torch
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
 from sightline.data.vocabulary import BEGIN, END, PAD
 from sightline.nn.decoder import Decoder
-from sightline.nn.kernels import additive, additive_compiled, fused
+from sightline.nn.kernels import additive, fused
 from sightline.nn.kernels.packing import Packing
 from sightline.nn.losses import sequence_loss
 from sightline.types import ContextSet
@@ -92,10 +92,10 @@ TILES = {"all": additive.TILE, "two examples": 2 * M * 6, "one example": 1}
 def tiles(request, monkeypatch):
     """Compiled; or what a tile has room for: everything here; two of three examples; or one."""
     if request.param == "compiled":
-        if additive_compiled.compiled(torch.float64) is None:
+        if additive.compiled(torch.float64) is None:
             pytest.skip("no C compiler on this machine")
         return
-    monkeypatch.setattr(additive_compiled, "compiled", lambda _: None)
+    monkeypatch.setattr(additive, "compiled", lambda _: None)
     monkeypatch.setattr(additive, "TILE", TILES[request.param])
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
 
@@ -193,7 +193,7 @@ def test_a_row_that_has_ended_keeps_its_last_state():
 def test_no_time_is_spent_on_tiles_of_rows_that_have_ended(monkeypatch):
     filled = []
     fill = additive.Scorer.fill
-    monkeypatch.setattr(additive_compiled, "compiled", lambda _: None)
+    monkeypatch.setattr(additive, "compiled", lambda _: None)
     monkeypatch.setattr(additive, "TILE", 1)
     monkeypatch.setattr(additive.Scorer, "fill", lambda *a: filled.append(1) or fill(*a))
     decoder, values, mask, tokens = setting(CONFIGS["xu"], each=2)
@@ -340,20 +340,20 @@ def test_this_machine_compiles():
     """Where there is a C compiler, it is used: a mistake in the C file must not go unnoticed."""
     if shutil.which("cc") is None:
         pytest.skip("no C compiler on this machine")
-    assert additive_compiled.compiled(torch.float32) is not None
-    assert additive_compiled.compiled(torch.float16) is None
+    assert additive.compiled(torch.float32) is not None
+    assert additive.compiled(torch.float16) is None
 
 
 @pytest.mark.parametrize("compiler", ["no-such-compiler", "false", "true"])
 def test_without_a_compiler_that_works_there_are_tiles(compiler, monkeypatch):
     """None; one that fails; one that makes nothing."""
     monkeypatch.setenv("CC", compiler)
-    additive_compiled.compiled.cache_clear()
+    additive.compiled.cache_clear()
     try:
         keys = torch.randn(2, 3, 4)
-        found = additive_compiled.scorer(keys, torch.randn(4), each=1, many=True)
+        found = additive.scorer(keys, torch.randn(4), each=1, many=True)
     finally:
-        additive_compiled.compiled.cache_clear()
+        additive.compiled.cache_clear()
     assert isinstance(found, additive.Scorer)
 
 
@@ -362,7 +362,7 @@ def test_without_a_compiler_that_works_there_are_tiles(compiler, monkeypatch):
 def test_what_is_not_a_number_is_not_hidden():
     queries = torch.zeros(2, 4)
     queries[1, 3] = torch.nan
-    scorer = additive_compiled.scorer(torch.randn(2, 3, 4), torch.randn(4), each=1, many=True)
+    scorer = additive.scorer(torch.randn(2, 3, 4), torch.randn(4), each=1, many=True)
     assert scorer(queries).isnan().tolist() == [[False] * 3, [True] * 3]
 
 
@@ -374,7 +374,7 @@ def test_any_number_of_threads_gives_the_same_to_the_last_bit():
     before = torch.get_num_threads()
     for threads in (1, 2, 3):
         torch.set_num_threads(threads)
-        scorer = additive_compiled.scorer(keys, score, each=3, many=True)
+        scorer = additive.scorer(keys, score, each=3, many=True)
         backward = scorer.backward()
         given = backward(queries[live], d_scores, live)
         found.append((scorer(queries), given, *backward.finish()))

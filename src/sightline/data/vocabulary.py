@@ -86,7 +86,12 @@ class Vocabulary:
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of these ids without <pad>, <begin> and <end>."""
-        text = self._join(self.tokens[i] for i in ids if i >= UNKNOWN)
+        return self.text(self.tokens[i] for i in ids)
+
+    def text(self, tokens: Iterable[str]) -> str:
+        """The same of tokens as `split` gives them, including those that are not in here."""
+        control = SPECIALS[:UNKNOWN]
+        text = self._join(token for token in tokens if token not in control)
         return text.removeprefix(" ") if self.kind == "bpe" else text
 
     def _join(self, tokens: Iterable[str]) -> str:

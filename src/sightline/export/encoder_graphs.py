@@ -32,7 +32,25 @@ def encoder_graph(encoder: nn.Module, weights: Weights) -> onnx.ModelProto:
     # Pictures always in 16 bits: with 8, EfficientNet-Lite2's vectors are off by 17 % (RMS), with
     # 8 for its wide convolutions alone by 6 %, which a third of all captions show.
     weights = "int16" if "pictures" in tensors else weights
-    return _traced(_Streams(encoder, list(tensors)), tensors, ["values", "mask"], weights)
+    sizes = {name: {0: "examples"} for name in (*tensors, "values", "mask")}
+    for name in [n for n in tensors if n == "tokens" or f"{n}_mask" in tensors]:  # of any length
+        for each in {name, f"{name}_mask", "values", "mask"} & sizes.keys():
+            sizes[each][1] = "positions"
+    buffer = io.BytesIO()
+    with warnings.catch_warnings(), torch.inference_mode():
+        # the tracer finds that a picture's size becomes a constant: it is one
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            _Streams(encoder, list(tensors)),
+            tuple(tensors.values()),
+            cast(Any, buffer),  # a file would do as well
+            dynamo=False,
+            opset_version=OPSET,
+            input_names=list(tensors),
+            output_names=["values", "mask"],
+            dynamic_axes=sizes,
+        )
+    return with_weights_stored(buffer.getvalue(), weights)
 
 
 class _Streams(nn.Module):
@@ -52,30 +70,3 @@ class _Streams(nn.Module):
         }
         context: ContextSet = self.encoder(Inputs(2, streams))
         return context.values, context.mask.to(context.values.dtype)
-
-
-def _traced(
-    module: nn.Module, tensors: dict[str, Tensor], outputs: list[str], weights: Weights
-) -> onnx.ModelProto:
-    """A module's graph. Any number of examples; of lengths that a mask is for, any length."""
-    ragged = {name for name in tensors if name == "tokens" or f"{name}_mask" in tensors}
-    ragged |= {f"{name}_mask" for name in ragged} | ({"values", "mask"} if ragged else set())
-    sizes = {
-        name: {0: "examples"} | ({1: "positions"} if name in ragged else {})
-        for name in (*tensors, *outputs)
-    }
-    buffer = io.BytesIO()
-    with warnings.catch_warnings(), torch.inference_mode():
-        # the tracer finds that a picture's size becomes a constant: it is one
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            module,
-            tuple(tensors.values()),
-            cast(Any, buffer),  # a file would do as well
-            dynamo=False,
-            opset_version=OPSET,
-            input_names=list(tensors),
-            output_names=outputs,
-            dynamic_axes=sizes,
-        )
-    return with_weights_stored(buffer.getvalue(), weights)

@@ -175,12 +175,11 @@ class Graph:
     def grouped(self, *rest: str | int, of: str) -> str:
         """The shape (B, K, …) of N = B · K rows; "positions" stands for M; `of` is (B, M, …)."""
         examples = self("Shape", of, start=0, end=1)
-        if rest[0] == "positions":
-            positions = self("Shape", of, start=1, end=2)
-            more = [self.shape(int(size)) for size in rest[1:]]
-            return self("Concat", examples, self.shape(-1), positions, *more, axis=0)
-        sizes = [int(size) for size in rest]
-        return self("Concat", examples, self.shape(-1, *sizes), axis=0)
+        if rest[0] != "positions":
+            return self("Concat", examples, self.shape(-1, *map(int, rest)), axis=0)
+        positions = self("Shape", of, start=1, end=2)
+        more = [self.shape(int(size)) for size in rest[1:]]
+        return self("Concat", examples, self.shape(-1), positions, *more, axis=0)
 
     # ------------------------------------------------------------------------- the whole
 
@@ -193,7 +192,9 @@ class Graph:
         from onnx import helper, numpy_helper
 
         for name, value in outputs.items():
-            self._call(value, name)
+            for node in self.nodes:  # a value is given the name of an output: it costs no operation
+                for names in (node.input, node.output):
+                    names[:] = [name if each == value else each for each in names]
         graph = helper.make_graph(
             self.nodes,
             "sightline",
@@ -205,12 +206,6 @@ class Graph:
             [numpy_helper.from_array(values, name) for name, values in self.constants.items()],
         )
         return finished(graph)
-
-    def _call(self, value: str, name: str) -> None:
-        """Give a value the name of an output: it costs no operation."""
-        for node in self.nodes:
-            node.input[:] = [name if each == value else each for each in node.input]
-            node.output[:] = [name if each == value else each for each in node.output]
 
     def _name(self, kind: str) -> str:
         self.count += 1
@@ -275,9 +270,7 @@ def rounded_for_pairs(
     _require_numbers(weight)
     even = np.pad(weight, ((0, len(weight) % 2), (0, 0)))
     pairs = even.reshape(-1, 2, weight.shape[1])
-    most = np.maximum(
-        np.maximum(pairs, 0).sum(axis=1).max(axis=0), np.maximum(-pairs, 0).sum(axis=1).max(axis=0)
-    )
+    most = np.maximum([pairs, -pairs], 0).sum(axis=2).max(axis=(0, 1))
     scale = np.maximum(most / 127, 1e-30).astype(np.float32)
     return np.rint(weight / scale).astype(np.int8), scale
 

@@ -14,17 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from sightline.data.vocabulary import END, SPECIALS
 from sightline.export.attention_graph import EMPTY, attend, scores_of, sharpened
-from sightline.export.graph_writer import (
-    FLOAT,
-    INT8,
-    INT64,
-    Graph,
-    Weights,
-)
+from sightline.export.graph_writer import FLOAT, INT8, INT64, Graph, Weights
 from sightline.nn.attention import Attention
 from sightline.nn.decoder import Decoder
 from sightline.nn.deep_fusion import FusedDecoder, LanguageModelCells
@@ -79,7 +72,8 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
         names = [f"{part}{layer}" for layer in range(config.layers)]
         sizes = g.shape(*[config.hidden] * config.layers)
         outputs |= dict(zip(names, g.split(state, sizes, config.layers), strict=True))
-    weight, embedding = _input_weight(decoder), config.embedding
+    # columns of the embedding, of what enters at every step, of ẑ
+    weight, embedding = decoder.recurrent.weights(0)[0], config.embedding
     if "every" in decoder.entries:
         entering = g.linear(mean, decoder.enter_every.weight, decoder.enter_every.bias)
         outputs["constant"] = g.linear(entering, weight[:, embedding : 2 * embedding])
@@ -90,7 +84,9 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
     if decoder.attention is not None:
         key = decoder.attention.key
         outputs["keys"] = g("Add", g.product("values", key.weight), g.vector(key.bias))
-        read = _context_weights(decoder, context_size)
+        # all that ẑ is multiplied with: the cell's columns for it, and L_z
+        read = [weight[:, -context_size:]]
+        read += [decoder.from_context.weight] if config.output == "deep" else []
         if weights == "int8":
             outputs["mixed"], outputs["factors"] = g.product_in_bytes("values", *read)
         else:
@@ -101,18 +97,9 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
         nothing = g("Mul", g("ReduceSum", mean, g.shape(1), keepdims=1), g.number(0.0))  # (B, 1)
         size = g.shape(1, decoder.prior.recurrent.hidden)
         outputs |= {name: g("Expand", nothing, size) for name in _prior_states(decoder)}
-    sizes_of = {
-        "values": ("examples", "positions", context_size),
-        "mask": ("examples", "positions"),
-    }
-    inputs = {name: (FLOAT, size) for name, size in sizes_of.items()}
+    of_values = ("examples", "positions", context_size)
+    inputs: Sizes = {"values": (FLOAT, of_values), "mask": (FLOAT, of_values[:2])}
     return g.model(inputs, outputs, {"mixed": INT8} if weights == "int8" else None)
-
-
-def _context_weights(decoder: Decoder, context_size: int) -> list[Tensor]:
-    """All that ẑ is multiplied with: the cell's columns for it, and L_z."""
-    weights = [_input_weight(decoder)[:, -context_size:]]
-    return weights + ([decoder.from_context.weight] if decoder.config.output == "deep" else [])
 
 
 def _pointers(g: Graph, decoder: Decoder, head: PointerHead) -> dict[str, str]:
@@ -123,8 +110,8 @@ def _pointers(g: Graph, decoder: Decoder, head: PointerHead) -> dict[str, str]:
     specials = g.vector(head.specials[None])  # (1, 4, D)
     examples = g("Concat", g("Shape", "values", start=0, end=1), g.shape(1, 1), axis=0)
     every = g("Concat", g("Expand", specials, examples), "values", axis=1)  # (B, 4 + M, D)
-    weight = _input_weight(decoder)[:, : decoder.config.embedding]
-    embed, bias = head.embed, cast(Tensor, decoder.recurrent.bias_ih_l0)
+    weight, _, bias, _ = decoder.recurrent.weights(0)
+    weight, embed = weight[:, : decoder.config.embedding], head.embed
     read = [(weight @ embed.weight, weight @ embed.bias + bias)]
     if decoder.config.output == "deep":
         read.append((embed.weight, embed.bias))
@@ -212,9 +199,8 @@ def _glimpse(
 ) -> tuple[dict[str, str], str, str]:
     """Attention from h_{t-1}: outputs by name, and ẑ_t as the cell and the readout take it."""
     config, attention = decoder.config, cast(Attention, decoder.attention)
-    gates, size = GATES[config.cell] * config.hidden, 0
-    if config.output == "deep":
-        size = config.embedding
+    gates = GATES[config.cell] * config.hidden
+    size = config.embedding if config.output == "deep" else 0
     whole = g.weights == "int8"
     inputs["keys"] = (FLOAT, ("examples", "positions", config.attention.size))
     inputs["mixed"] = (INT8 if whole else FLOAT, ("examples", "positions", gates + size))
@@ -232,9 +218,9 @@ def _glimpse(
     context = g("Reshape", mix, g.shape(-1, gates + size))
     if config.gate:
         context = g("Mul", g("Sigmoid", gate), context)  # β_t ẑ_t
-    if not size:
-        return made, context, ""
-    context, readout = g.split(context, g.shape(gates, size), 2)
+    readout = ""
+    if size:
+        context, readout = g.split(context, g.shape(gates, size), 2)
     return made, context, readout
 
 
@@ -267,9 +253,9 @@ def _from_hidden(g: Graph, decoder: Decoder) -> tuple[str, str, str]:
     Its share of the layer's own gates, the attention's query, what the gate β opens by.
     """
     config = decoder.config
-    top, recurrent = config.layers - 1, cast(Any, decoder.recurrent)
-    weights = [getattr(recurrent, f"weight_hh_l{top}")]
-    biases = [getattr(recurrent, f"bias_hh_l{top}")]
+    top = config.layers - 1
+    _, weight, _, bias = decoder.recurrent.weights(top)
+    weights, biases = [weight], [bias]
     if decoder.attention is not None:
         weights.append(decoder.attention.query.weight)
         biases.append(torch.zeros(config.attention.size))
@@ -283,15 +269,10 @@ def _from_hidden(g: Graph, decoder: Decoder) -> tuple[str, str, str]:
     return own, query, gate
 
 
-def _input_weight(decoder: Decoder) -> Tensor:
-    """The first layer's: columns of the embedding, of what enters at every step, of ẑ."""
-    return cast(Tensor, decoder.recurrent.weight_ih_l0)
-
-
 def _project(g: Graph, decoder: Decoder, fed: str, constant: str | None) -> str:
     """W x + b of the first layer, of the embedding and of what enters at every step."""
-    weight = _input_weight(decoder)[:, : decoder.config.embedding]
-    projected = g.linear(fed, weight, cast(Tensor, decoder.recurrent.bias_ih_l0))
+    weight, _, bias, _ = decoder.recurrent.weights(0)
+    projected = g.linear(fed, weight[:, : decoder.config.embedding], bias)
     return projected if constant is None else g("Add", projected, constant)
 
 
@@ -301,9 +282,9 @@ def _prior_states(decoder: FusedDecoder) -> list[str]:
 
 def _prior(g: Graph, decoder: FusedDecoder) -> tuple[str, dict[str, str]]:
     """What the language model of a deep fusion adds to the readout, and its new state by name."""
-    recurrent: Any = decoder.prior.recurrent
-    embedded = g("Gather", g.weight(decoder.prior.embed.weight), "tokens")
-    projected = g.linear(embedded, recurrent.weight_ih_l0, recurrent.bias_ih_l0)
+    recurrent = decoder.prior.recurrent
+    weight, _, bias, _ = recurrent.weights(0)
+    projected = g.linear(g("Gather", g.weight(decoder.prior.embed.weight), "tokens"), weight, bias)
     before = {name.removeprefix("prior_"): name for name in _prior_states(decoder)}
     after = _advance(g, decoder.prior, projected, before)
     state, layer = after[f"h{recurrent.layers - 1}"], decoder.prior_gate
@@ -320,17 +301,15 @@ def _advance(
     own_of_top: str = "",  # W h_{t-1} + b of the top layer, where it is made already
 ) -> dict[str, str]:
     """One step of every layer: the new state by name."""
-    recurrent: Any = decoder.recurrent
+    recurrent = decoder.recurrent
     after: dict[str, str] = {}
     for layer in range(recurrent.layers):
+        weight_ih, weight_hh, bias_ih, bias_hh = recurrent.weights(layer)
         if layer:
-            weight, bias = getattr(recurrent, f"weight_ih_l{layer}"), f"bias_ih_l{layer}"
-            below = after[f"h{layer - 1}"]
-            projected = g.linear(below, weight, getattr(recurrent, bias), bounded=True)
-        weight, bias = getattr(recurrent, f"weight_hh_l{layer}"), f"bias_hh_l{layer}"
+            projected = g.linear(after[f"h{layer - 1}"], weight_ih, bias_ih, bounded=True)
         h, own = before[f"h{layer}"], own_of_top
         if not own or layer + 1 < recurrent.layers:
-            own = g.linear(h, weight, getattr(recurrent, bias), bounded=True)
+            own = g.linear(h, weight_hh, bias_hh, bounded=True)
         if recurrent.kind == "rnn":
             after[f"h{layer}"] = g("Tanh", g("Add", projected, own))
         elif recurrent.kind == "gru":

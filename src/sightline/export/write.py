@@ -13,16 +13,9 @@ from typing import Any, Literal
 from sightline import __version__, config
 from sightline.errors import UserError
 from sightline.export.check import Comparison, compare
+from sightline.runtime import model_folder
 from sightline.runtime.describer import Describer
-from sightline.runtime.model_folder import (
-    ENCODER,
-    EXPORT,
-    FORMAT,
-    START,
-    STEP,
-    find_model,
-    is_export,
-)
+from sightline.runtime.model_folder import EXPORT, find_model, is_export
 from sightline.tasks import load_model, spec_of
 from sightline.tasks.spec import TaskSpec
 
@@ -73,10 +66,10 @@ def export(
 
 
 def _write(folder: Path, source: Path, loaded: Describer, weights: Weights, name: str) -> None:
-    spec, (encoder, decoder) = spec_of(loaded.task), _networks(loaded)
-    about: dict[str, Any] = {"format": FORMAT, "sightline": __version__}
+    spec, (encoder, graphs) = spec_of(loaded.task), _graphs(loaded, weights)
+    about: dict[str, Any] = {"format": model_folder.FORMAT, "sightline": __version__}
     about |= {"task": spec.name, "weights": weights, **spec.about(encoder)}
-    for graph, content in _graphs(encoder, decoder, weights).items():
+    for graph, content in graphs.items():
         (folder / graph).write_bytes(content)
     (folder / "config.yaml").write_text(config.to_yaml(_portable(loaded.recipe, spec)), "utf-8")
     for path in (*source.glob("*vocab.json"), *(source / each for each in spec.files)):
@@ -118,27 +111,18 @@ def _card(loaded: Describer, name: str) -> str:
     return f"# {name}\n\n{about}\n\n{rows}"
 
 
-# ------------------------------------------------------------------------------- graphs
-
-
-def _networks(loaded: Describer) -> tuple[Any, Any]:
-    """The encoder, if there is one, and the decoder, on the CPU."""
+def _graphs(loaded: Describer, weights: Weights) -> tuple[Any, dict[str, bytes]]:
+    """The model's encoder, if there is one, and its graphs by file name."""
+    from sightline.export.encoder_graphs import encoder_graph
+    from sightline.export.graphs import start_graph, step_graph
     from sightline.nn.stepper import TorchEncoder, TorchStepper
 
     assert isinstance(loaded.stepper, TorchStepper)
-    encoder = None
-    if isinstance(loaded.encoder, TorchEncoder):
-        encoder = loaded.encoder.model.encoder
-    return None if encoder is None else encoder.cpu().eval(), loaded.stepper.decoder.cpu().eval()
-
-
-def _graphs(encoder: Any, decoder: Any, weights: Weights) -> dict[str, bytes]:
-    """The graphs of a model, by file name."""
-    from sightline.export.encoder_graphs import encoder_graph
-    from sightline.export.graphs import start_graph, step_graph
-
-    graphs = {STEP: step_graph(decoder, weights)}
-    if encoder is not None:
-        graphs[START] = start_graph(decoder, encoder.dimension, weights)
-        graphs[ENCODER] = encoder_graph(encoder, weights)
-    return {name: graph.SerializeToString() for name, graph in graphs.items()}
+    decoder = loaded.stepper.decoder.cpu().eval()
+    encoder: Any = None
+    graphs = {model_folder.STEP: step_graph(decoder, weights)}
+    if isinstance(loaded.encoder, TorchEncoder) and loaded.encoder.model.encoder is not None:
+        encoder = loaded.encoder.model.encoder.cpu().eval()
+        graphs[model_folder.START] = start_graph(decoder, encoder.dimension, weights)
+        graphs[model_folder.ENCODER] = encoder_graph(encoder, weights)
+    return encoder, {name: graph.SerializeToString() for name, graph in graphs.items()}

@@ -8,7 +8,6 @@ those of the whole corpus.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,16 +17,6 @@ RESAMPLES = 1000
 SEED = 12345
 LEVEL = 0.95
 _CELLS = 4_000_000  # draws are made in blocks of about this many counts
-
-
-@dataclass(frozen=True)
-class Difference:
-    """First minus second: the difference of the corpus scores, its interval and p, each (K,)."""
-
-    difference: Floats
-    low: Floats
-    high: Floats
-    p: Floats
 
 
 def draws(items: int, resamples: int = RESAMPLES, seed: int = SEED) -> Iterator[Floats]:
@@ -55,20 +44,14 @@ def resample(
     return [np.concatenate(scores) for scores in blocks]
 
 
-def interval(samples: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
-    """The bounds of the middle `level` of the samples, (K,) and (K,)."""
+def interval(samples: Floats, level: float = LEVEL) -> Floats:
+    """The lower and upper bounds of the middle `level` of the samples, (2, K)."""
     tail = 50 * (1 - level)
-    low, high = np.percentile(samples, [tail, 100 - tail], axis=0)
-    return low, high
+    bounds: Floats = np.percentile(samples, [tail, 100 - tail], axis=0)
+    return bounds
 
 
-def difference(metric: Metric, first: Floats, second: Floats, samples: Floats) -> Difference:
-    """Compare two systems from their statistics and the differences of paired resamples."""
-    low, high = interval(samples)
+def p_value(samples: Floats) -> Floats:
+    """Two-sided p, (K,), that the differences of paired resamples (resamples, K) are 0."""
     below, above = (samples <= 0).mean(axis=0), (samples >= 0).mean(axis=0)
-    return Difference(
-        metric.corpus_scores(first) - metric.corpus_scores(second),
-        low,
-        high,
-        np.minimum(1.0, 2 * np.minimum(below, above)),
-    )
+    return np.minimum(1.0, 2 * np.minimum(below, above))

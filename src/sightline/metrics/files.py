@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.errors import DataError
+from sightline.media.text import decode, read_bytes
 
 _ID_KEYS = ("image_id", "id", "key", "image")
 _TEXT_KEYS = ("caption", "hypothesis", "text", "references", "targets", "captions", "reference")
@@ -68,16 +69,7 @@ def _is_text(path: Path) -> bool:
 
 
 def _entries(path: Path) -> Iterator[Entry]:
-    try:
-        content = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8"
-        ) from None
+    content = decode(read_bytes(path), str(path)).removeprefix("\ufeff")
     if _is_text(path):
         lines = content.removesuffix("\n").split("\n") if content else []
         for number, line in enumerate(lines, start=1):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Ranges = tuple[tuple[int, int], ...]  # inclusive, sorted and disjoint
 Node = tuple  # ("set", ranges) | ("cat", nodes) | ("alt", nodes) | ("repeat", node, low, high)
@@ -28,9 +28,8 @@ _OTHER_CASES = {"i": "\u0130\u0131", "k": "\u212a", "s": "\u017f"}  # İ ı, the
 _PATIENCE = 3
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A pattern, what may follow it (trailing context) and the name of what it recognises."""
+class Rule(NamedTuple):
+    """The name of what is recognised, its pattern, and what must follow it (trailing context)."""
 
     name: str
     pattern: str
@@ -60,7 +59,7 @@ def _complement(of: Ranges) -> Ranges:
 class _Parser:
     """Recursive descent over one pattern."""
 
-    def __init__(self, pattern: str, names: Mapping[str, str | Ranges]) -> None:
+    def __init__(self, pattern: str, names: Mapping[str, Node]) -> None:
         self.text, self.at, self.names = pattern, 0, names
 
     def peek(self) -> str:
@@ -105,8 +104,7 @@ class _Parser:
 
     def atom(self) -> Node:
         if self.peek() == "{":
-            value = self.names[self.braces()]
-            return ("set", value) if isinstance(value, tuple) else parse(value, self.names)
+            return self.names[self.braces()]
         if self.peek() == "(":
             self.take()
             node = self.alternatives()
@@ -144,7 +142,7 @@ class _Parser:
         return _complement(ranges(*members)) if negated else ranges(*members)
 
 
-def parse(pattern: str, names: Mapping[str, str | Ranges]) -> Node:
+def parse(pattern: str, names: Mapping[str, Node]) -> Node:
     """The tree of a pattern; `names` gives the meaning of `{NAME}`."""
     parser = _Parser(pattern, names)
     node = parser.alternatives()
@@ -260,18 +258,35 @@ class Automaton:
 
 
 class Lexer:
-    """Rules in order of preference, ready to be matched anywhere in a text."""
+    """Rules in order of preference, ready to be matched anywhere in a text.
 
-    def __init__(self, rules: Sequence[Rule], names: Mapping[str, str | Ranges]) -> None:
+    `names` are patterns for `{NAME}`; each may use those before it.
+    """
+
+    def __init__(self, rules: Sequence[Rule], names: Mapping[str, str]) -> None:
         self.rules = rules
-        heads = [parse(rule.pattern, names) for rule in rules]
-        tails = [parse(rule.follow, names) for rule in rules]
+        known: dict[str, Node] = {}
+        for name, pattern in names.items():
+            known[name] = parse(pattern, known)
+        heads = [parse(rule.pattern, known) for rule in rules]
+        tails = [parse(rule.follow, known) for rule in rules]
         self.automaton = Automaton([("cat", pair) for pair in zip(heads, tails, strict=True)])
         self._parts = {
             index: (Automaton([heads[index]]), Automaton([tails[index]]))
             for index, rule in enumerate(rules)
             if rule.follow
         }
+
+    @classmethod
+    def read(cls, text: str) -> Lexer:
+        """From a grammar: names and their patterns, `%%`, rules; tabs between the fields.
+
+        A line that begins with a tab continues the one before; one that begins with # is a comment.
+        """
+        lines = text.replace("\n\t", "").splitlines()
+        rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+        border = rows.index(["%%"])
+        return cls([Rule(*row) for row in rows[border + 1 :]], dict(rows[:border]))
 
     def match(self, text: str, at: int, vain: set[tuple[int, int]]) -> tuple[int, int]:
         """(the rule that matches best at a position, where its token ends), or (-1, at).

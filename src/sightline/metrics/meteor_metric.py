@@ -31,11 +31,14 @@ class MeteorMetric(Metric):
         return Meteor()
 
     def statistics(self, corpus: Corpus) -> Floats:
-        texts = corpus.tokenized_hypotheses, corpus.tokenized_references
-        return self._meteor.statistics_many(*texts)
+        return self._meteor.statistics(corpus.tokenized_hypotheses, corpus.tokenized_references)
 
     def scores(self, sums: Floats) -> Floats:
-        return self._meteor.summed_scores(sums)[..., None]
+        from sightline.metrics.meteor import scoring
+
+        return scoring.scores(sums, scoring.CORPUS_CHUNKS)[..., None]
 
     def item_scores(self, statistics: Floats) -> Floats:
-        return self._meteor.segment_scores(statistics)[..., None]
+        from sightline.metrics.meteor import scoring
+
+        return scoring.scores(statistics)[..., None]

@@ -1,7 +1,7 @@
 """English text to tokens, exactly as the COCO caption evaluation does it, without Java.
 
 The evaluation runs the Stanford PTBTokenizer (CoreNLP 3.4.1, `-preserveLines -lowerCase`) over
-all captions and removes seventeen punctuation tokens. `ptb_rules.py` holds the tokeniser's rules;
+all captions and removes seventeen punctuation tokens. `ptb.lex` holds the tokeniser's rules;
 here is what each of them does to the text it matched.
 
     >>> tokenize("The dog can't jump (yet), it's 2½ years old.")
@@ -11,8 +11,10 @@ here is what each of them does to the text it matched.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterable
 from functools import cache
+from pathlib import Path
 
 from sightline.metrics.lexer import Lexer
 
@@ -88,10 +90,7 @@ def _lex_line(line: str, following: str) -> list[str]:
     line = _LONE_SURROGATES.sub("\ufffd", line)  # the reference cannot read them at all
     astral = max(line, default="") > "\uffff"
     if astral:  # Java reads UTF-16: a character beyond U+FFFF is two
-        units = line.encode("utf-16-le")
-        line = "".join(
-            chr(int.from_bytes(units[i : i + 2], "little")) for i in range(0, len(units), 2)
-        )
+        line = "".join(chr(unit) for (unit,) in struct.iter_unpack("<H", line.encode("utf-16-le")))
     tokens = " ".join(_lex(line, _LINE_ENDS.sub("\n", following[:200])))
     if astral:
         tokens = tokens.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -122,10 +121,8 @@ def _lex(line: str, context: str) -> list[str]:
         rule, stop = lexer.match(scanned, at, vain)
         name = lexer.rules[rule].name
         if name != "nothing":
-            token, left = _ACTS[name](text[at:stop])
-            stop -= left
-            tokens.append(token)
-        at = stop
+            tokens.append(_TOKENS[name](text[at:stop]) if name in _TOKENS else name)
+        at = stop - _GIVEN_BACK.get(name, 0)
     return tokens
 
 
@@ -143,83 +140,44 @@ class _Alike(dict):
 
 @cache
 def _lexer() -> tuple[Lexer, _Alike]:
-    from sightline.metrics.ptb_rules import NAMES, RULES
-
-    lexer = Lexer(RULES, NAMES)
+    lexer = Lexer.read(Path(__file__).with_name("ptb.lex").read_text(encoding="utf-8"))
     return lexer, _Alike(lexer)
 
 
-# What a rule does: the token it makes of the matched text, and how many characters it gives back.
-Act = Callable[[str], tuple[str, int]]
-
-
-def _keep(text: str) -> tuple[str, int]:
-    return text, 0
-
-
-def _constant(token: str) -> Act:
-    return lambda text: (token, 0)
-
-
-def _replace(by: dict[str, str]) -> Act:
-    return lambda text: (by.get(text, text), 0)
-
-
-def _ampersand(text: str) -> tuple[str, int]:
-    return _AMPERSAND.sub("&", text), 0
-
-
-def _give_back(count: int) -> Act:
-    return lambda text: (text[:-count], count)
-
-
-def _without_soft_hyphens(text: str) -> tuple[str, int]:
-    return text.replace("\u00ad", "") or "-", 0
-
-
-def _acronym(text: str) -> tuple[str, int]:
-    return (text if len(text) > 2 else text[0]), 1
-
-
-def _quote(single: str, double: str) -> Act:
-    table = str.maketrans(
-        dict.fromkeys("\u0091\u2018\u201b\u2039", "`")
-        | dict.fromkeys("\u0092\u2019\u203a", "'")
-        | dict.fromkeys("\u0093\u201c\u00ab", "``")
-        | dict.fromkeys("\u0094\u201d\u00bb", "''")
-    )
-
-    def act(text: str) -> tuple[str, int]:
-        text = text.replace("&apos;", "'").replace("'", single)
-        return text.replace("&quot;", '"').replace('"', double).translate(table), 0
-
-    return act
-
-
+_QUOTES = str.maketrans(
+    dict.fromkeys("\u0091\u2018\u201b\u2039", "`")
+    | dict.fromkeys("\u0092\u2019\u203a", "'")
+    | dict.fromkeys("\u0093\u201c\u00ab", "``")
+    | dict.fromkeys("\u0094\u201d\u00bb", "''")
+)
 _FRACTIONS = {"\u00bc": "1/4", "\u00bd": "1/2", "\u00be": "3/4", "\u2153": "1/3", "\u2154": "2/3"}
 _CURRENCIES = {"\u00a2": "cents", "\u00a3": "#"} | dict.fromkeys("\u0080\u00a4\u20a0\u20ac", "$")
 _PARENTHESES = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 _TO_NO_BREAK = str.maketrans(" ", "\u00a0")
 _AMPERSAND = re.compile("&amp;", re.IGNORECASE)
 
-_ACTS: dict[str, Act] = {
-    "token": _keep,
-    "word": _without_soft_hyphens,
-    "cut 2": _give_back(2),
-    "cut 3": _give_back(3),
-    "acronym": _acronym,
-    "dot twice": lambda text: (text, 1),
-    "ampersand": _ampersand,
-    "opening quote": _quote("`", "``"),
-    "closing quote": _quote("'", "''"),
-    "spaced": lambda text: (text.translate(_TO_NO_BREAK), 0),
-    "phone": lambda text: (text.translate(_TO_NO_BREAK).translate(_PARENTHESES), 0),
-    "smiley": lambda text: (text.translate(_PARENTHESES), 0),
-    "fraction": _replace(_FRACTIONS),
-    "currency": _replace(_CURRENCIES),
-    "hyphens": lambda text: ("--" if 3 <= len(text) <= 4 else text, 0),
-    "dash": _constant("--"),
-} | {
-    sign: _constant(sign)
-    for sign in ("<", ">", "...", "-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-")
+
+def _quoted(text: str, single: str) -> str:
+    text = text.replace("&apos;", "'").replace("'", single)
+    return text.replace("&quot;", '"').replace('"', 2 * single).translate(_QUOTES)
+
+
+# The token that a rule makes of the matched text; of other rules it is the rule's name.
+_TOKENS: dict[str, Callable[[str], str]] = {
+    "token": str,
+    "word": lambda text: text.replace("\u00ad", "") or "-",
+    "cut 2": lambda text: text[:-2],
+    "cut 3": lambda text: text[:-3],
+    "acronym": lambda text: text if len(text) > 2 else text[0],
+    "dot twice": str,
+    "ampersand": lambda text: _AMPERSAND.sub("&", text),
+    "opening quote": lambda text: _quoted(text, "`"),
+    "closing quote": lambda text: _quoted(text, "'"),
+    "spaced": lambda text: text.translate(_TO_NO_BREAK),
+    "phone": lambda text: text.translate(_TO_NO_BREAK).translate(_PARENTHESES),
+    "smiley": lambda text: text.translate(_PARENTHESES),
+    "fraction": lambda text: _FRACTIONS.get(text, text),
+    "currency": lambda text: _CURRENCIES.get(text, text),
+    "hyphens": lambda text: "--" if 3 <= len(text) <= 4 else text,
 }
+_GIVEN_BACK = {"cut 2": 2, "cut 3": 3, "acronym": 1, "dot twice": 1}  # characters read again

@@ -18,7 +18,7 @@ from sightline.metrics.error_rate import ErrorRate
 from sightline.metrics.meteor_metric import MeteorMetric
 from sightline.metrics.perplexity import Perplexity
 from sightline.metrics.rouge import RougeL
-from sightline.metrics.translation import Chrf, SacreBleu
+from sightline.metrics.translation import SacreBleu
 
 DEFAULT = ("bleu", "meteor", "rouge_l", "cider")
 _METRICS: dict[str, Callable[[DocumentFrequencies | None], Metric]] = {
@@ -32,7 +32,7 @@ _METRICS: dict[str, Callable[[DocumentFrequencies | None], Metric]] = {
     "wer": lambda _: ErrorRate("wer"),
     "per": lambda _: ErrorRate("per"),
     "sacrebleu": lambda _: SacreBleu(),
-    "chrf": lambda _: Chrf(),
+    "chrf": lambda _: SacreBleu("chrf"),
 }
 # Of scores that do not come from texts: those of training, and of likelihoods and alignments.
 _INFO: dict[str, ScoreInfo] = {
@@ -105,7 +105,7 @@ def score(
     corpus = Corpus.of(hypotheses, references)
     run = _Run(metrics, corpus, document_frequencies)
     result: Scores = {
-        "corpus": run.by_key([m.corpus_scores(s) for m, s in run.pairs]),
+        "corpus": run.by_key(run.corpus_scores(run.statistics)),
         "signatures": run.signatures,
         "intervals": {},
         "per_item": run.per_item(corpus.ids),
@@ -113,8 +113,7 @@ def score(
     }
     if intervals and run.metrics:
         samples = bootstrap.resample(run.metrics, run.statistics, resamples, seed)
-        bounds = [np.stack(bootstrap.interval(values), axis=-1) for values in samples]  # (K, 2)
-        result["intervals"] = run.by_key(bounds)
+        result["intervals"] = run.by_key([bootstrap.interval(values).T for values in samples])
     return result
 
 
@@ -135,25 +134,17 @@ def compare(
         other = Corpus.of({item: second[item] for item in corpus.ids}, references)
     run = _Run(metrics, corpus, document_frequencies)
     opposed = [metric.statistics(other) for metric in run.metrics]
-    samples = [
-        one - two
-        for one, two in zip(
-            bootstrap.resample(run.metrics, run.statistics, resamples, seed),
-            bootstrap.resample(run.metrics, opposed, resamples, seed),
-            strict=True,
-        )
-    ]
-    differences = [
-        bootstrap.difference(metric, one, two, values)
-        for (metric, one), two, values in zip(run.pairs, opposed, samples, strict=True)
-    ]
-    others = [m.corpus_scores(s) for m, s in zip(run.metrics, opposed, strict=True)]
+    ours, theirs = run.corpus_scores(run.statistics), run.corpus_scores(opposed)
+    resampled = (
+        bootstrap.resample(run.metrics, rows, resamples, seed) for rows in (run.statistics, opposed)
+    )
+    samples = [one - two for one, two in zip(*resampled, strict=True)]
     return {
-        "first": run.by_key([m.corpus_scores(s) for m, s in run.pairs]),
-        "second": run.by_key(others),
-        "difference": run.by_key([d.difference for d in differences]),
-        "intervals": run.by_key([np.stack([d.low, d.high], axis=-1) for d in differences]),
-        "p": run.by_key([d.p for d in differences]),
+        "first": run.by_key(ours),
+        "second": run.by_key(theirs),
+        "difference": run.by_key([one - two for one, two in zip(ours, theirs, strict=True)]),
+        "intervals": run.by_key([bootstrap.interval(values).T for values in samples]),
+        "p": run.by_key([bootstrap.p_value(values) for values in samples]),
         "signatures": run.signatures,
         "notes": run.notes,
     }
@@ -184,7 +175,10 @@ class _Run:
                 continue
             self.metrics.append(metric)
             self.statistics.append(rows)
-        self.pairs = list(zip(self.metrics, self.statistics, strict=True))
+
+    def corpus_scores(self, statistics: Sequence[Floats]) -> list[Floats]:
+        pairs = zip(self.metrics, statistics, strict=True)
+        return [metric.corpus_scores(rows) for metric, rows in pairs]
 
     def _shown(self, key: str) -> bool:
         return key in self._names or _KEYS[key] in self._names
@@ -200,16 +194,13 @@ class _Run:
 
     @property
     def signatures(self) -> dict[str, str]:
-        return {
-            key: metric.signature
-            for metric in self.metrics
-            for key in metric.keys
-            if self._shown(key)
-        }
+        pairs = ((key, metric.signature) for metric in self.metrics for key in metric.keys)
+        return {key: signature for key, signature in pairs if self._shown(key)}
 
     def per_item(self, ids: Sequence[Any]) -> dict[Any, dict[str, float]]:
         keys = [key for metric in self.metrics for key in metric.keys]
-        columns = [metric.item_scores(rows) for metric, rows in self.pairs]
+        pairs = zip(self.metrics, self.statistics, strict=True)
+        columns = [metric.item_scores(rows) for metric, rows in pairs]
         table = np.concatenate(columns, axis=1).tolist() if columns else [[] for _ in ids]
         return {
             item: {key: value for key, value in zip(keys, row, strict=True) if self._shown(key)}

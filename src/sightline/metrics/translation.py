@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from sightline.metrics.base import Corpus, Floats, Metric, ScoreInfo
 
+_INFO = {
+    "sacrebleu": ScoreInfo("BLEU (sacreBLEU)", tolerance={"int16": 0.05, "int8": 0.2}),
+    "chrf": ScoreInfo("chrF2"),
+}
 
-class _Sacre(Metric):
-    """A sacrebleu metric. Its sufficient statistics are sacrebleu's own, one row per segment."""
+
+class SacreBleu(Metric):
+    """sacrebleu's BLEU (13a tokenisation, mixed case, exponential smoothing) or its chrF2
+    (character 1- to 6-grams, recall weighted twice); the statistics are its own, by segment.
+    """
+
+    def __init__(self, key: Literal["sacrebleu", "chrf"] = "sacrebleu") -> None:
+        self.info = {key: _INFO[key]}
 
     @property
     def signature(self) -> str:
         return str(self._metric.get_signature())
 
-    @property
-    @abstractmethod
+    @cached_property
     def _metric(self) -> Any:
-        """The sacrebleu metric, imported and made when first used."""
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+
+        return CHRF() if "chrf" in self.info else BLEU()
 
     def statistics(self, corpus: Corpus) -> Floats:
         most = max(len(texts) for texts in corpus.references)
@@ -38,29 +48,3 @@ class _Sacre(Metric):
         flat = sums.reshape(-1, sums.shape[-1])
         values = [self._metric._compute_score_from_stats(row.tolist()).score for row in flat]
         return np.array(values).reshape(*sums.shape[:-1], 1)
-
-
-class SacreBleu(_Sacre):
-    """sacrebleu's BLEU: 13a tokenisation, mixed case, exponential smoothing."""
-
-    info: Mapping[str, ScoreInfo] = {
-        "sacrebleu": ScoreInfo("BLEU (sacreBLEU)", tolerance={"int16": 0.05, "int8": 0.2})
-    }
-
-    @cached_property
-    def _metric(self) -> Any:
-        from sacrebleu.metrics.bleu import BLEU
-
-        return BLEU()
-
-
-class Chrf(_Sacre):
-    """sacrebleu's chrF2: character 1- to 6-grams, recall weighted twice."""
-
-    info: Mapping[str, ScoreInfo] = {"chrf": ScoreInfo("chrF2")}
-
-    @cached_property
-    def _metric(self) -> Any:
-        from sacrebleu.metrics.chrf import CHRF
-
-        return CHRF()

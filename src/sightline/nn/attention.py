@@ -74,7 +74,9 @@ class Attention(nn.Module):
         """
         if not self.samples(chosen, expected):
             return weights
-        used = _one_hot(weights, chosen)
+        if chosen is None:  # s ~ Multinoulli(α)
+            chosen = torch.multinomial(weights.detach(), 1).squeeze(1)
+        used = F.one_hot(chosen, weights.shape[1]).to(weights.dtype)
         return used if expected is None else torch.where(expected[:, None], weights, used)
 
     @property
@@ -147,10 +149,3 @@ def _window(previous: Tensor, allowed: Tensor, reach: int) -> Tensor:
     near = (positions - focus).abs() <= reach
     has_focus = (previous.sum(dim=1, keepdim=True) > 0) & (near & allowed).any(1, keepdim=True)
     return near | ~has_focus
-
-
-def _one_hot(weights: Tensor, chosen: Tensor | None) -> Tensor:
-    """s ~ Multinoulli(α) as a one-hot row, or the given positions."""
-    if chosen is None:
-        chosen = torch.multinomial(weights.detach(), 1).squeeze(1)
-    return F.one_hot(chosen, weights.shape[1]).to(weights.dtype)

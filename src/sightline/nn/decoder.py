@@ -35,6 +35,7 @@ class DecoderState:
     # (N,) bool: hard attention uses α in these rows and samples in the others; None: α in all
     expected: Tensor | None = None
     pointers: ContextSet | None = None  # of a pointer head: position i is token i
+    prior: RecurrentState = ()  # of deep fusion's language model
 
     def __len__(self) -> int:
         return int(self.recurrent[0].shape[1])
@@ -149,8 +150,10 @@ class Decoder(nn.Module):
             None if part is None else part[rows]
             for part in (state.attended, state.constant, state.expected)
         )
-        recurrent = tuple(part[:, rows] for part in state.recurrent)
-        return DecoderState(recurrent, context, attended, constant, expected, pointers)
+        recurrent, prior = (
+            tuple(part[:, rows] for part in parts) for parts in (state.recurrent, state.prior)
+        )
+        return DecoderState(recurrent, context, attended, constant, expected, pointers, prior)
 
     # ------------------------------------------------------------------------------- steps
 

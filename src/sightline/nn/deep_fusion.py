@@ -9,7 +9,7 @@ translator are trained before and stay as they are; the output layer and what is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from sightline.data.vocabulary import PAD
 from sightline.errors import ConfigError
 from sightline.nn.decoder import Decoded, Decoder, DecoderState
 from sightline.nn.model import EncoderDecoder
-from sightline.nn.recurrent import Recurrent, RecurrentState
+from sightline.nn.recurrent import Recurrent
 from sightline.types import ContextSet
 
 GATE_BIAS = -1.0  # as in the paper: the gate begins rather closed
@@ -28,13 +28,6 @@ LEARNS = tuple(
     f"decoder.{part}."
     for part in ("output", "from_hidden", "from_context", "from_prior", "prior_gate")
 )
-
-
-@dataclass(frozen=True)
-class FusedState(DecoderState):
-    """The decoder's state and the language model's, row for row."""
-
-    prior: RecurrentState = ()  # each (layers, N, H)
 
 
 class LanguageModelCells(nn.Module):
@@ -61,20 +54,13 @@ class FusedDecoder(Decoder):
         self.from_prior = nn.Linear(prior.hidden, self.readout_size, bias=False)  # L_s
         nn.init.zeros_(self.from_prior.weight)  # it begins as the translator that it was
 
-    def start(self, context: ContextSet, per_example: int = 1) -> FusedState:
+    def start(self, context: ContextSet, per_example: int = 1) -> DecoderState:
         state = super().start(context, per_example)
-        return _with_prior(state, self.prior.recurrent.start(len(state)))
-
-    def select(self, state: DecoderState, rows: Tensor) -> FusedState:
-        assert isinstance(state, FusedState)
-        chosen = tuple(part[:, rows] for part in state.prior)
-        return _with_prior(super().select(state, rows), chosen)
+        return replace(state, prior=self.prior.recurrent.start(len(state)))
 
     def forward(self, tokens: Tensor, state: DecoderState, chosen: Tensor | None = None) -> Decoded:
-        assert isinstance(state, FusedState)
         decoded = super().forward(tokens, state, chosen)
         hidden, after = self.prior.recurrent.sequence(self.prior.embed(tokens), state.prior)
-        assert isinstance(decoded.state, FusedState)
         return replace(
             decoded,
             readouts=decoded.readouts + self.from_prior(self.drop(self._gated(hidden))),
@@ -84,21 +70,15 @@ class FusedDecoder(Decoder):
     def advance(
         self, tokens: Tensor, state: DecoderState
     ) -> tuple[Tensor, Tensor | None, DecoderState]:
-        assert isinstance(state, FusedState)
         readout, weights, following = super().advance(tokens, state)
         cells = self.prior.recurrent
         hidden, after = cells.step(cells.project(self.prior.embed(tokens)), state.prior)
-        assert isinstance(following, FusedState)
         readout = readout + self.from_prior(self._gated(hidden))
         return readout, weights, replace(following, prior=after)
 
     def _gated(self, hidden: Tensor) -> Tensor:
         """g_t s_t, (…, H)."""
         return torch.sigmoid(self.prior_gate(hidden)) * hidden
-
-
-def _with_prior(state: DecoderState, prior: RecurrentState) -> FusedState:
-    return FusedState(**vars(state) | {"prior": prior})
 
 
 def fuse(fused: EncoderDecoder, translator: EncoderDecoder, language_model: EncoderDecoder) -> None:

@@ -27,13 +27,16 @@ def sequence_loss(
 ) -> tuple[Tensor, Loss]:
     """The loss of a teacher-forced pass; targets (N, T). Also gives log p(y | …) per row, (N,)."""
     mask = targets != PAD  # (N, T)
-    log_probs, smooth = token_log_probs(decoder, decoded, targets, config)
-    log_likelihood = (log_probs * mask).sum(1)  # (N,)
+    smoothing, zeros = config.label_smoothing, decoded.readouts.new_zeros(targets.shape)
+    chosen, mean = decoder.output.likelihood(
+        decoded.readouts, targets, mask, decoded.state.pointers, smoothing=smoothing > 0
+    )
+    log_likelihood = zeros.masked_scatter(mask, chosen).sum(1)  # (N,)
     tokens = int(mask.sum())
     per_row = -log_likelihood
-    if config.label_smoothing and smooth is not None:
-        uniform = -(smooth * mask).sum(1)
-        per_row = (1 - config.label_smoothing) * per_row + config.label_smoothing * uniform
+    if mean is not None:  # over all tokens
+        uniform = -zeros.masked_scatter(mask, mean).sum(1)
+        per_row = (1 - smoothing) * per_row + smoothing * uniform
     parts = {}
     if config.doubly_stochastic and decoded.weights is not None:
         penalty = doubly_stochastic(decoded.weights, mask)  # (N,)
@@ -46,25 +49,6 @@ def sequence_loss(
 def scale(config: LossConfig, tokens: int, rows: int) -> int:
     """What summed losses are divided by: the tokens, or the sequences, of the batch."""
     return max(1, tokens if config.per == "token" else rows)
-
-
-def token_log_probs(
-    decoder: Decoder, decoded: Decoded, targets: Tensor, config: LossConfig
-) -> tuple[Tensor, Tensor | None]:
-    """log p(y_t) (N, T), and the mean log p over all tokens (for label smoothing); 0 at padding."""
-    real = targets != PAD  # (N, T)
-    chosen, mean = decoder.output.likelihood(
-        decoded.readouts,
-        targets,
-        real,
-        decoded.state.pointers,
-        smoothing=config.label_smoothing > 0,
-    )
-    zeros = decoded.readouts.new_zeros(targets.shape)
-    return (
-        zeros.masked_scatter(real, chosen),
-        None if mean is None else zeros.masked_scatter(real, mean),
-    )
 
 
 def doubly_stochastic(weights: Tensor, mask: Tensor) -> Tensor:
@@ -105,7 +89,10 @@ class Reinforce(nn.Module):
         terms, parts = self.terms(reward - baseline, decoded, expected, mask)
         sampled = ~expected
         if self.training and bool(sampled.any()):
-            self._move_baseline(reward[sampled].mean())
+            # b_k = 0.9 b_{k-1} + 0.1 log p(y|s̃_k), begun at the first reward
+            decay = self.config.decay if bool(self.started) else 0.0
+            self.baseline.mul_(decay).add_(reward[sampled].mean(), alpha=1 - decay)
+            self.started.fill_(True)
         return terms, {"reward": float(reward.mean()), "baseline": float(self.baseline), **parts}
 
     def terms(
@@ -126,9 +113,3 @@ class Reinforce(nn.Module):
         bonus = self.config.reward * credit + self.config.entropy * entropy
         tokens = mask.sum().clamp_min(1)
         return -bonus.sum(), {"entropy": float(entropy.detach().sum() / tokens)}  # nats per step
-
-    def _move_baseline(self, reward: Tensor) -> None:
-        """b_k = 0.9 b_{k-1} + 0.1 log p(y|s̃_k), begun at the first reward."""
-        decay = self.config.decay if bool(self.started) else 0.0
-        self.baseline.mul_(decay).add_(reward, alpha=1 - decay)
-        self.started.fill_(True)

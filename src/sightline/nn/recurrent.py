@@ -18,6 +18,7 @@ from sightline.config import CellKind
 # One tensor (h) for vanilla and GRU, two (h, c) for LSTM; each (layers, N, hidden).
 RecurrentState = tuple[Tensor, ...]
 
+NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")  # of each layer
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 
 
@@ -36,13 +37,9 @@ class Recurrent(nn.Module):
         rows = GATES[kind] * hidden
         for layer in range(layers):
             fan_in = input_size if layer == 0 else hidden
-            for name, shape in (
-                (f"weight_ih_l{layer}", (rows, fan_in)),
-                (f"weight_hh_l{layer}", (rows, hidden)),
-                (f"bias_ih_l{layer}", (rows,)),
-                (f"bias_hh_l{layer}", (rows,)),
-            ):
-                self.register_parameter(name, nn.Parameter(torch.empty(shape)))
+            shapes: list[tuple[int, ...]] = [(rows, fan_in), (rows, hidden), (rows,), (rows,)]
+            for name, shape in zip(NAMES, shapes, strict=True):
+                self.register_parameter(f"{name}_l{layer}", nn.Parameter(torch.empty(shape)))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -62,26 +59,21 @@ class Recurrent(nn.Module):
     def remember(self, bias: float) -> None:
         """Begin an LSTM's forget gates with this bias: a cell keeps σ(bias) of itself a step."""
         for layer in range(self.layers):
-            self._weights(layer)[2].data[self.hidden : 2 * self.hidden] = bias
+            self.weights(layer)[2].data[self.hidden : 2 * self.hidden] = bias
 
-    def _weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """weight_ih, weight_hh, bias_ih, bias_hh of one layer."""
-        return (
-            getattr(self, f"weight_ih_l{layer}"),
-            getattr(self, f"weight_hh_l{layer}"),
-            getattr(self, f"bias_ih_l{layer}"),
-            getattr(self, f"bias_hh_l{layer}"),
-        )
+        return tuple(getattr(self, f"{name}_l{layer}") for name in NAMES)
 
     def start(self, rows: int) -> RecurrentState:
         """The state of zeros."""
-        weight = self._weights(0)[0]
+        weight = self.weights(0)[0]
         zeros = weight.new_zeros(self.layers, rows, self.hidden)
         return (zeros, zeros) if self.kind == "lstm" else (zeros,)
 
     def sequence(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """All steps at once: (N, T, input_size) → top layer's h (N, T, hidden), last state."""
-        weights = [weight for layer in range(self.layers) for weight in self._weights(layer)]
+        weights = [weight for layer in range(self.layers) for weight in self.weights(layer)]
         has_bias, bidirectional, batch_first = True, False, True
         options = (has_bias, self.layers, self.dropout, self.training, bidirectional, batch_first)
         if self.kind == "lstm":
@@ -97,18 +89,18 @@ class Recurrent(nn.Module):
         Takes (…, input_size), or the leading columns of it, for a decoder that computes these for
         all steps at once and adds the rest, with `trailing_weight`, at each.
         """
-        weight, _, bias, _ = self._weights(0)
+        weight, _, bias, _ = self.weights(0)
         return F.linear(inputs, weight[:, : inputs.shape[-1]], bias)  # (…, gates · hidden)
 
     def trailing_weight(self, columns: int) -> Tensor:
         """The first layer's weight for the last columns of its input, (gates · hidden, columns)."""
-        return self._weights(0)[0][:, self.input_size - columns :]
+        return self.weights(0)[0][:, self.input_size - columns :]
 
     def loop_weights(self, leading: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """A single layer for `fused.attend_and_advance`: the input's weight in two parts, of its
         `leading` columns and the rest; the recurrent weight; the sum of both biases.
         """
-        weight_ih, weight_hh, bias_ih, bias_hh = self._weights(0)
+        weight_ih, weight_hh, bias_ih, bias_hh = self.weights(0)
         first, rest = weight_ih.split([leading, self.input_size - leading], dim=1)
         return first, rest, weight_hh, bias_ih + bias_hh
 
@@ -117,17 +109,16 @@ class Recurrent(nn.Module):
     ) -> tuple[Tensor, RecurrentState]:
         """One step: a projected input (N, gates · hidden) → top layer's h (N, hidden), state.
 
-        There is dropout between layers only with `train`: a token
-        that is generated, in training too, is drawn without.
+        There is dropout between layers only with `train`: tokens are drawn without.
         """
         layers: list[RecurrentState] = []
         for layer in range(self.layers):
-            _, weight_hh, _, bias_hh = self._weights(layer)
+            _, weight_hh, _, bias_hh = self.weights(layer)
             before = tuple(part[layer] for part in state)
             recurrent = F.linear(before[0], weight_hh, bias_hh)
             layers.append(_cell(self.kind, projected, recurrent, before))
             if layer + 1 < self.layers:
-                weight_ih, _, bias_ih, _ = self._weights(layer + 1)
+                weight_ih, _, bias_ih, _ = self.weights(layer + 1)
                 below = F.dropout(layers[-1][0], self.dropout, train)
                 projected = F.linear(below, weight_ih, bias_ih)
         return layers[-1][0], tuple(torch.stack(parts) for parts in zip(*layers, strict=True))

@@ -11,7 +11,6 @@ left out of the model's softmax.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -19,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.data.vocabulary import SPECIALS
 from sightline.search.steppers import (
     Ensemble,
     Fusion,
@@ -190,9 +190,10 @@ class Constrained(Wrapper):
     def start(self, context: ContextSet) -> State:
         inner = self.stepper.start(context)
         N = len(inner)
-        # a pointer's tokens are the positions of its inputs: their number is not known yet
+        # a pointer's tokens are the special ones and the positions of its inputs
+        vocab_size = self.vocab_size or len(SPECIALS) + context.values.shape[1]
         for constraint in self.constraints:
-            constraint.check(N, self.vocab_size or sys.maxsize)
+            constraint.check(N, vocab_size)
         return _ConstrainedState(inner, np.arange(N), np.empty((N, 0), dtype=np.int64))
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from typing import Any, TypeVar
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
@@ -18,17 +18,16 @@ from sightline.errors import UserError
 from sightline.runtime.partial import Partial
 from sightline.serve import files
 from sightline.serve.answers import Event, EventStream, RefusedResponse, while_there
-from sightline.serve.batching import Batcher, Job, Place, Update
+from sightline.serve.batching import Batcher, Job, Update
 from sightline.serve.guard import Guard
 from sightline.serve.intake import Intake, read_request
 from sightline.serve.limits import Limits, Refusal
 from sightline.serve.metrics import Metrics
-from sightline.serve.models import Models
+from sightline.serve.models import Item, Models, ServedModel
 from sightline.serve.openapi import JSON, MODELS, SAMPLES, complete, documented
 from sightline.tasks import all_specs
 from sightline.tasks.route import Route
 
-T = TypeVar("T")
 FIELDS = 64_000  # bytes of a form besides its file
 
 
@@ -83,22 +82,23 @@ class Service:
             model.model.check(settings)
             deadline = time.monotonic() + self.limits.time_limit
             with self.batcher.take_place() as place:
-                reading = self._in_reader(model.read, source, fields.reading(self.limits.pixels))
+                reading = self._read(model, source, fields.reading(self.limits.pixels))
                 item = await while_there(request.receive, reading, deadline)
                 del body, source, reading  # what waits in the queue is small
                 await upload.aclose()
                 job = Job(model, item, settings, deadline, fields.stream)
                 return await self._answer(request, place, job)
 
-    async def _in_reader(self, read: Callable[..., T], *arguments: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self.readers, read, *arguments)
+    async def _read(self, model: ServedModel, source: str | bytes, how: dict[str, Any]) -> Item:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.readers, model.read, source, how)
 
-    async def _answer(self, request: Request, place: Place, job: Job) -> Response:
+    async def _answer(self, request: Request, place: ExitStack, job: Job) -> Response:
         request.state.model = job.model.name
         request_id = request.state.request_id
         events = self._events(job, request_id)
         if job.streamed:
-            return EventStream(events, job.deadline, request_id, place.keep())
+            return EventStream(events, job.deadline, request_id, place.pop_all().close)
         return JSONResponse(await while_there(request.receive, _last(events), job.deadline))
 
     async def _events(self, job: Job, request_id: str) -> AsyncIterator[Event]:

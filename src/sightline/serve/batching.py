@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -74,7 +75,7 @@ class Batcher:
         self.time_limit = time_limit
         self._observe = observe
         self._failed = failed
-        self._taken = 0
+        self.taken = 0  # places held by requests
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
         self._closed = False
@@ -83,11 +84,6 @@ class Batcher:
         self._thread.start()
 
     # ------------------------------------------------------------------ places, on the event loop
-
-    @property
-    def taken(self) -> int:
-        """Requests that hold a place."""
-        return self._taken
 
     @property
     def waiting(self) -> int:
@@ -101,18 +97,23 @@ class Batcher:
 
     def retry_after(self) -> int:
         """Whole seconds until about half of the taken places will be free."""
-        return int(min(60, max(1, self._seconds * self._taken / 2)))
+        return int(min(60, max(1, self._seconds * self.taken / 2)))
 
-    def check_room(self) -> None:
+    def check_room(self, *, close: bool = True) -> None:
         """Refuse a request before its body is read if there is no place for it."""
-        if self._taken >= self.places:
-            raise busy(self.retry_after(), close=True)
+        if self.taken >= self.places:
+            raise busy(self.retry_after(), close=close)
 
-    def take_place(self) -> Place:
-        if self._taken >= self.places:
-            raise busy(self.retry_after())
-        self._taken += 1
-        return Place(self)
+    def take_place(self) -> ExitStack:
+        """Released when the stack closes; its `pop_all` keeps the place beyond a `with`."""
+        self.check_room(close=False)
+        self.taken += 1
+        place = ExitStack()
+        place.callback(self._release)
+        return place
+
+    def _release(self) -> None:
+        self.taken -= 1
 
     def submit(self, job: Job) -> None:
         """Queue the job of a request that holds a place; so the queue is bounded too."""
@@ -183,7 +184,8 @@ class Batcher:
     def _run(self, batch: list[Job]) -> bool:
         """Run a batch; whether it ran to its end."""
         try:
-            for updates in self._steps(batch):
+            first, streamed = batch[0], [job.streamed for job in batch]
+            for updates in first.model.run([job.item for job in batch], first.settings, streamed):
                 for position, update in updates:
                     if not batch[position].done:
                         batch[position].send(update)
@@ -203,33 +205,3 @@ class Batcher:
                 if not job.done:
                     job.send(Refusal(500, "internal", "the service failed on this request"))
         return False
-
-    def _steps(self, batch: list[Job]) -> Iterator[list[tuple[int, Update]]]:
-        first = batch[0]
-        streamed = [job.streamed for job in batch]
-        return first.model.run([job.item for job in batch], first.settings, streamed)
-
-
-class Place:
-    """One of a batcher's places, released at the end of a `with` or, if kept, by its keeper."""
-
-    def __init__(self, batcher: Batcher) -> None:
-        self._batcher: Batcher | None = batcher
-        self._kept = False
-
-    def __enter__(self) -> Place:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if not self._kept:
-            self.release()
-
-    def keep(self) -> Callable[[], None]:
-        """Hold the place beyond the `with`; returns what releases it."""
-        self._kept = True
-        return self.release
-
-    def release(self) -> None:
-        if self._batcher is not None:
-            self._batcher._taken -= 1
-            self._batcher = None

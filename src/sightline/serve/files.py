@@ -1,4 +1,4 @@
-"""The page's files, the tasks' panels and the sample pictures: read once and looked up by exact
+"""The files of the page, of the tasks' panels and of the samples: read once and looked up by exact
 name, so that no path leads out of their folders."""
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def read_files(folder: Path) -> dict[str, File]:
 
 
 def read_page(tasks: Container[str]) -> dict[str, File]:
-    """The page's files with these tasks' panels: `panel.html` in index.html, all in panels/TASK."""
+    """The page's files; these tasks' panels are in index.html, and their files in panels/TASK/."""
     files = read_files(PAGE)
-    sections: list[str] = []
+    sections: list[bytes] = []
     for spec in all_specs():
         if spec.panel is None or spec.name not in tasks:
             continue
@@ -86,12 +86,7 @@ def read_samples() -> tuple[list[dict[str, Any]], dict[str, File]]:
     """The sample pictures as /v1/samples lists them, and their files."""
     files = read_files(FOLDER)
     listed = [
-        {
-            "name": sample.name,
-            "url": f"/samples/{sample.name}",
-            "alt": sample.alt,
-            "credit": sample.credit,
-        }
-        for sample in samples()
+        {"name": each.name, "url": f"/samples/{each.name}", "alt": each.alt, "credit": each.credit}
+        for each in samples()
     ]
     return listed, {sample["name"]: files[sample["name"]] for sample in listed}

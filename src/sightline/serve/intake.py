@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from sightline.serve.limits import Limits, Refusal, busy
 from sightline.tasks.route import Route, SearchFields
-
-Body = TypeVar("Body", bound=BaseModel)
 
 _FIELD_BYTES = 4096  # of one field of a form that is no file
 
@@ -45,12 +43,8 @@ class Intake:
                         if len(content) > most:
                             raise _too_large(most)
             except TimeoutError:
-                raise Refusal(
-                    408,
-                    "too_slow",
-                    f"the upload took more than {self.limits.upload_seconds:g} s",
-                    close=True,
-                ) from None
+                message = f"the upload took more than {self.limits.upload_seconds:g} s"
+                raise Refusal(408, "too_slow", message, close=True) from None
             request.state.received = len(content)
             yield bytes(content)
         finally:
@@ -63,9 +57,8 @@ class Intake:
 
 
 def _too_large(most: int) -> Refusal:
-    return Refusal(
-        413, "too_large", f"the upload is larger than {most / 1e6:g} MB; scale it down", close=True
-    )
+    message = f"the upload is larger than {most / 1e6:g} MB; scale it down"
+    return Refusal(413, "too_large", message, close=True)
 
 
 async def read_request(
@@ -78,7 +71,7 @@ async def read_request(
     if kind != "application/json":
         forms = "multipart/form-data with a `file`, or " if route.form is not None else ""
         raise Refusal(415, "unsupported_type", f"send {forms}application/json")
-    content = read_json(body, route.json)
+    content = _checked(route.json.model_validate_json, body)
     source: str = getattr(content, route.source)
     if route.form is None:
         return source, content
@@ -115,27 +108,16 @@ async def _from_form(
             raise Refusal(422, "bad_field", "the file's field is called `file`")
     if content is None:
         raise Refusal(422, "no_picture", "the form has no `file`; send the picture in it")
-    return content, _checked(model, fields)
+    return content, _checked(model.model_validate, fields)
 
 
-def read_json(body: bytes, model: type[Body]) -> Body:
+def _checked(validate: Callable[[Any], SearchFields], content: Any) -> SearchFields:
+    """The fields, or a Refusal that names the first wrong one, without its value."""
     try:
-        return model.model_validate_json(body)
+        return validate(content)
     except ValidationError as error:
-        raise _refused(error) from None
-
-
-def _checked(model: type[Body], fields: Mapping[str, str]) -> Body:
-    try:
-        return model.model_validate(fields)
-    except ValidationError as error:
-        raise _refused(error) from None
-
-
-def _refused(error: ValidationError) -> Refusal:
-    """The first thing that is wrong, by name and without the value."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     if first["type"] == "json_invalid":
-        return Refusal(400, "bad_json", "the body is not JSON")
+        raise Refusal(400, "bad_json", "the body is not JSON")
     where = ".".join(str(part)[:40] for part in first["loc"])
-    return Refusal(422, "bad_field", f"{where}: {first['msg']}" if where else first["msg"])
+    raise Refusal(422, "bad_field", f"{where}: {first['msg']}" if where else first["msg"])

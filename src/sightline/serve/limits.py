@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 MEGABYTE = 1_000_000
@@ -25,24 +25,16 @@ class Limits:
     text_bytes: int = 64_000  # of a body without a file
 
 
+@dataclass(eq=False)
 class Refusal(Exception):
     """An error response: what was wrong and what to do about it."""
 
-    def __init__(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        *,
-        retry_after: int | None = None,
-        close: bool = False,  # close the connection: the rest of the body is not read
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-        self.retry_after = retry_after
-        self.close = close
+    status: int
+    code: str
+    message: str
+    _: KW_ONLY
+    retry_after: int | None = None
+    close: bool = False  # close the connection: the rest of the body is not read
 
     def to_json(self, request_id: str) -> dict[str, Any]:
         error = {"code": self.code, "message": self.message}
@@ -50,10 +42,5 @@ class Refusal(Exception):
 
 
 def busy(seconds: int, *, close: bool = False) -> Refusal:
-    return Refusal(
-        503,
-        "busy",
-        f"the service is busy; try again in {seconds} s",
-        retry_after=seconds,
-        close=close,
-    )
+    message = f"the service is busy; try again in {seconds} s"
+    return Refusal(503, "busy", message, retry_after=seconds, close=close)

@@ -5,9 +5,47 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import FastAPI
+from pydantic import BaseModel, Field
 
-from sightline.serve.schemas import ErrorAnswer, ModelsAnswer, SamplesAnswer
 from sightline.tasks.route import Route
+
+
+class ModelAnswer(BaseModel):
+    name: str
+    task: str
+    route: str = Field(description="The path that asks for it.")
+    description: str
+    attention: str
+    beam: int = Field(description="Used where a request names none.")
+    default: bool
+
+
+class ModelsAnswer(BaseModel):
+    models: list[ModelAnswer]
+
+
+class SampleAnswer(BaseModel):
+    name: str
+    url: str
+    alt: str
+    credit: str
+
+
+class SamplesAnswer(BaseModel):
+    samples: list[SampleAnswer]
+
+
+class ErrorContent(BaseModel):
+    code: str
+    message: str
+
+
+class ErrorAnswer(BaseModel):
+    """Every error has this form."""
+
+    error: ErrorContent
+    request_id: str
+
 
 _MEANINGS = {
     400: "The picture, form or JSON is damaged.",
@@ -37,18 +75,9 @@ def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: {"model": ErrorAnswer, "description": _MEANINGS[code]} for code in codes}
 
 
-def _answered(model: Any, example: Any, text: str = _STREAM) -> dict[str, Any]:
-    content = {"application/json": {"example": example}}
-    if text is _STREAM:
-        content["text/event-stream"] = {"schema": _EVENT}
-    return {"model": model, "description": text, "content": content}
-
-
 def _schema(model: Any) -> dict[str, Any]:
     schema: dict[str, Any] = model.model_json_schema()
-    schema.pop("title", None)
-    schema.pop("description", None)
-    return schema
+    return {key: value for key, value in schema.items() if key not in ("title", "description")}
 
 
 def _form(model: Any) -> dict[str, Any]:
@@ -80,13 +109,15 @@ def documented(route: Route) -> dict[str, Any]:
     }
     if route.form is not None:
         body = {"multipart/form-data": {"schema": _form(route.form)}, **body}
+    answers = {
+        "application/json": {"example": dict(route.example)},
+        "text/event-stream": {"schema": _EVENT},
+    }
+    answered = {"model": route.answer, "description": _STREAM, "content": answers}
     return {
         **JSON,
         "summary": route.summary,
-        "responses": {
-            200: _answered(route.answer, dict(route.example)),
-            **_errors(400, 401, 404, 408, 413, 415, 422, 503),
-        },
+        "responses": {200: answered, **_errors(*_MEANINGS)},
         "openapi_extra": {"requestBody": {"required": True, "content": body}},
     }
 

@@ -84,10 +84,6 @@ class Answer(Words):
     seconds: float
 
 
-def _nothing_more(model: Describer, source: Any, parts: list[Inputs], found: Description) -> Any:
-    return {}
-
-
 @dataclass(frozen=True)
 class Route:
     """One path of the service; a request is a form with a `file`, or JSON."""
@@ -98,7 +94,7 @@ class Route:
     source: str  # that key
     form: type[SearchFields] | None = None  # the fields of a form with a `file`; None: JSON only
     # what an answer has besides the description: model, source, its parts, its description → JSON
-    more: Callable[[Describer, Any, list[Inputs], Description], dict[str, Any]] = _nothing_more
+    more: Callable[[Describer, Any, list[Inputs], Description], dict[str, Any]] = lambda *_: {}
     answer: type[Answer] = Answer
     example: Mapping[str, Any] = field(default_factory=dict)  # an answer, for /openapi.json
     request: Mapping[str, Any] = field(default_factory=dict)  # a JSON body, for /openapi.json

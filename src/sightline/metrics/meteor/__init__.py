@@ -1,7 +1,5 @@
 """METEOR 1.5 (English, `-norm`) as the COCO caption evaluation runs it, without Java."""
 
-import re
-
 import numpy as np
 
 from sightline.errors import DataError
@@ -9,12 +7,7 @@ from sightline.metrics.meteor import scoring
 from sightline.metrics.meteor.alignment import align
 from sightline.metrics.meteor.index import open_index
 from sightline.metrics.meteor.lexicon import Lexicon, Sentences, Words
-from sightline.metrics.meteor.matching import (
-    TooManyMatchesError,
-    Units,
-    find_matches,
-    prepare,
-)
+from sightline.metrics.meteor.matching import TooManyMatchesError, Units, find_matches, prepare
 from sightline.metrics.meteor.normalise import java_trim
 from sightline.metrics.meteor.ragged import I64
 from sightline.metrics.meteor.scoring import F64
@@ -31,12 +24,10 @@ class Meteor:
     def __init__(self) -> None:
         self._lexicon = Lexicon(open_index())
 
-    def statistics(self, hypothesis: str, references: list[str]) -> F64:
-        """(S,) sufficient statistics of the hypothesis and the reference that scores best."""
-        return self.statistics_many([hypothesis], [references])[0]
-
-    def statistics_many(self, hypotheses: list[str], references: list[list[str]]) -> F64:
-        """(N, S) statistics of N hypotheses, each with its own references."""
+    def statistics(self, hypotheses: list[str], references: list[list[str]]) -> F64:
+        """(N, S) statistics of N hypotheses, each with the one of its references that scores best;
+        `scoring.scores` makes scores of them.
+        """
         if len(hypotheses) != len(references):
             raise ValueError(f"{len(hypotheses)} hypotheses but {len(references)} reference lists")
         parts = range(0, max(1, len(hypotheses)), _ITEMS)
@@ -59,22 +50,6 @@ class Meteor:
         table = self._pair_statistics(list(texts), np.array(list(pairs), np.int64).reshape(-1, 2))
         rows = table[np.array(item_pairs, np.int64)]
         return rows[_first_best(scoring.scores(rows), np.array(counts, np.int64))]
-
-    def segment_score(self, stats: F64) -> float:
-        """METEOR of one item's statistics."""
-        return float(scoring.scores(np.asarray(stats, np.float64)))
-
-    def segment_scores(self, stats: F64) -> F64:
-        """METEOR of each row of (N, S) statistics."""
-        return scoring.scores(np.asarray(stats, np.float64))
-
-    def corpus_score(self, stats: F64) -> float:
-        """METEOR of a corpus, from the (N, S) statistics of its items."""
-        return float(self.summed_scores(np.asarray(stats, np.float64).sum(0)))
-
-    def summed_scores(self, sums: F64) -> F64:
-        """Corpus scores of (…, S) statistics that are already summed, as a bootstrap has them."""
-        return scoring.scores(np.asarray(sums, np.float64), scoring.CORPUS_CHUNKS)
 
     def _pair_statistics(self, texts: list[str], pairs: I64) -> F64:
         """(P, S) statistics of pairs (hypothesis, reference) of the numbered texts."""
@@ -153,7 +128,4 @@ def _clean_hypothesis(text: str) -> str:
 
 
 def _clean_references(texts: list[str]) -> list[str]:
-    if not texts:
-        return [""]
-    pieces = [piece for text in texts for piece in re.split(r"\|\|\|", text)]
-    return [java_trim(piece) for piece in pieces]
+    return [java_trim(piece) for text in texts or [""] for piece in text.split("|||")]

@@ -16,6 +16,7 @@ A rank is two integers, the smaller the better, to which every choice adds somet
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +37,7 @@ class Alignments:
     chunks: I64  # (P,)
 
 
-@dataclass(frozen=True)
-class _Beam:
+class _Beam(NamedTuple):
     """Partial alignments of all pairs, sorted by pair and rank; S of them."""
 
     pair: I64  # (S,)
@@ -48,14 +48,7 @@ class _Beam:
     used: NDArray[np.uint64]  # (S, B) hypothesis words taken, 64 to a number
 
     def select(self, rows: I64) -> "_Beam":
-        return _Beam(
-            self.pair[rows],
-            self.high[rows],
-            self.low[rows],
-            self.last[rows],
-            self.next[rows],
-            self.used[rows],
-        )
+        return _Beam(*(column[rows] for column in self))  # type: ignore[arg-type]
 
 
 class _Search:
@@ -169,21 +162,17 @@ class _Search:
     def _best(self, pair: I64, high: I64, low: I64) -> I64:
         """The rows sorted by pair and rank, equals in their order, at most 40 to a pair."""
         count = len(pair)
-        order = self._order(pair, high, low)
-        pair = pair[order]
-        new = np.flatnonzero(np.diff(pair, prepend=-1))
+        if len(self.reference_lengths) * self.high_span * self.low_span * count >= _ROOM:
+            order = np.lexsort((low, high, pair))
+        else:
+            rank = (pair * self.high_span + high) * self.low_span + low
+            # with the row's number in it no two keys are equal, and the fastest sort will do
+            order = np.sort(rank * count + np.arange(count)) % count
+        new = np.flatnonzero(np.diff(pair[order], prepend=-1))
         sizes = np.diff(new, append=count)
         if sizes.max(initial=0) > BEAM:
             order = order[np.arange(count) - np.repeat(new, sizes) < BEAM]
         return order
-
-    def _order(self, pair: I64, high: I64, low: I64) -> I64:
-        count = len(pair)
-        if len(self.reference_lengths) * self.high_span * self.low_span * count >= _ROOM:
-            return np.lexsort((low, high, pair))
-        rank = (pair * self.high_span + high) * self.low_span + low
-        # with the row's number in it no two keys are equal, and the fastest sort will do
-        return np.sort(rank * count + np.arange(count)) % count
 
     def finish(self, beam: _Beam, step: int) -> tuple[I64, I64, I64]:
         """The pairs whose reference ends here: pair, row of its best alignment, chunks."""

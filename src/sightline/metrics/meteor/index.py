@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count, islice
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,9 +142,8 @@ def read_index(path: Path) -> Index | None:
         return None
     header = json.loads(bytes(text))
     body = data[_HEAD.size + length :]
-    if header["format"] != FORMAT or len(body) != header["size"]:
-        return None
-    if zlib.crc32(body) != header["check"]:
+    sound = len(body) == header["size"] and zlib.crc32(body) == header["check"]
+    if header["format"] != FORMAT or not sound:
         return None
     arrays = {
         name: np.frombuffer(body[start : start + size], kind)
@@ -246,16 +244,13 @@ def _word_arrays(vocabulary: set[str], synonyms: SynonymTable) -> dict[str, NDAr
     if len(by_hash) != len(vocabulary):
         raise RuntimeError("two words of METEOR's tables share a 64-bit hash")
     ordered = [by_hash[key] for key in sorted(by_hash)]
-    synset_starts, synsets = _ragged(synonyms.synsets(word) for word in ordered)
-    own_starts, own_synsets = _ragged(synonyms.own(word) for word in ordered)
-    return {
+    arrays: dict[str, NDArray[np.generic]] = {
         "words": np.array(sorted(by_hash), np.uint64),
         "stems": np.array([java_hash(stem(word)) for word in ordered], np.int32),
-        "synset_starts": synset_starts,
-        "synsets": synsets,
-        "own_starts": own_starts,
-        "own_synsets": own_synsets,
     }
+    arrays["synset_starts"], arrays["synsets"] = _ragged(map(synonyms.synsets, ordered))
+    arrays["own_starts"], arrays["own_synsets"] = _ragged(map(synonyms.own, ordered))
+    return arrays
 
 
 def _ragged(rows: Iterable[frozenset[int]]) -> tuple[I32, I32]:
@@ -270,15 +265,13 @@ def _ragged(rows: Iterable[frozenset[int]]) -> tuple[I32, I32]:
 def _write(path: Path, header: dict[str, object], arrays: dict[str, NDArray[np.generic]]) -> None:
     layout: dict[str, tuple[str, int, int]] = {}
     pieces: list[bytes] = []
-    at = 0
+    at = check = 0
     for name, array in arrays.items():
         data = array.tobytes()
         data += bytes(-len(data) % 64)
         layout[name] = (array.dtype.str, at, array.nbytes)
         pieces.append(data)
         at += len(data)
-    check = 0
-    for data in pieces:
         check = zlib.crc32(data, check)
     text = json.dumps(header | {"arrays": layout, "size": at, "check": check}).encode()
     text += b" " * (-(len(text) + _HEAD.size) % 64)
@@ -286,7 +279,10 @@ def _write(path: Path, header: dict[str, object], arrays: dict[str, NDArray[np.g
     with _errors_named(path.parent):
         try:
             with open(temporary, "wb") as file:
-                _write_pieces(file, text, pieces)
+                head = _HEAD.pack(_MAGIC, len(text), zlib.crc32(text))
+                file.writelines([head, text, *pieces])
+                file.flush()
+                os.fsync(file.fileno())  # a rename must not overtake the data in a crash
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -312,15 +308,6 @@ def _errors_named(folder: Path) -> Iterator[None]:
             f"METEOR's index cannot be written to {folder} ({problem.strerror}): "
             "set SIGHTLINE_CACHE to a folder with 60 MB of room"
         ) from problem
-
-
-def _write_pieces(file: BinaryIO, text: bytes, pieces: list[bytes]) -> None:
-    file.write(_HEAD.pack(_MAGIC, len(text), zlib.crc32(text)))
-    file.write(text)
-    for data in pieces:
-        file.write(data)
-    file.flush()
-    os.fsync(file.fileno())  # a rename must not overtake the data in a crash
 
 
 def _remove_abandoned(path: Path) -> None:

@@ -7,6 +7,7 @@ part of the rules: the alignment search breaks ties by it.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,8 @@ from sightline.metrics.meteor.ragged import I64, pairs_in_groups, spread
 
 EXACT, STEM, SYNONYM, PARAPHRASE = range(4)
 MOST_MATCHES = 4_000_000  # of one pair; the search takes some 10 s for half of that
-_FORWARD, _BACKWARD = (
-    3,
-    4,
-)  # order after exact, stem and synonym: reference phrases, then hypothesis
+# In order after exact, stem and synonym: reference phrases, then the hypothesis's.
+_FORWARD, _BACKWARD = 3, 4
 
 
 class TooManyMatchesError(Exception):
@@ -43,8 +42,7 @@ class Occurrences:
         )
 
 
-@dataclass(frozen=True)
-class Relation:
+class Relation(NamedTuple):
     """Which hypothesis units a reference unit matches, sorted by reference unit."""
 
     reference: I64
@@ -53,9 +51,9 @@ class Relation:
     rank: I64  # a paraphrase's place in the table
 
     @classmethod
-    def of(cls, reference: I64, hypothesis: I64, kind: I64, rank: I64) -> "Relation":
-        order = np.argsort(reference, kind="stable")
-        return cls(reference[order], hypothesis[order], kind[order], rank[order])
+    def of(cls, *columns: I64) -> "Relation":
+        order = np.argsort(columns[0], kind="stable")
+        return cls(*(column[order] for column in columns))
 
 
 @dataclass(frozen=True)
@@ -172,21 +170,14 @@ def find_matches(
 ) -> Matches:
     """All matches of the given pairs of sentences."""
     joined = [_join(each, hypothesis, reference) for each in units]
-    pair, start, length, match_start, match_length, kind, rank = (
-        np.concatenate(columns) for columns in zip(*joined, strict=True)
-    )
+    columns = [np.concatenate(parts) for parts in zip(*joined, strict=True)]
+    pair, kind = columns[0], columns[5]
     same = _same_words(sentences, words, hypothesis, reference)
     keep = (kind == EXACT) | ~same[pair]  # equal sentences are compared exactly only
-    order = _meteor_order(pair, start, length, match_start, match_length, kind, rank)
+    order = _meteor_order(*columns)
     order = order[keep[order]]
-    return Matches(
-        pair=pair[order],
-        start=start[order],
-        length=length[order],
-        match_start=match_start[order],
-        match_length=match_length[order],
-        module=np.minimum(kind, PARAPHRASE)[order],
-    )
+    module = np.minimum(kind, PARAPHRASE)
+    return Matches(*(column[order] for column in (*columns[:5], module)))
 
 
 def _join(units: Units, hypothesis: I64, reference: I64) -> tuple[I64, ...]:

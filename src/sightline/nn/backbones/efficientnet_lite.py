@@ -8,38 +8,23 @@ TensorFlow's "same": as much as makes the output ceil(input / stride), the odd p
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-
-class Stage(NamedTuple):
-    """A run of blocks of one width; the first of them carries the stride."""
-
-    repeats: int
-    kernel: int
-    stride: int
-    expansion: int
-    channels: int
-
-
-STAGES = (
-    Stage(1, 3, 1, 1, 16),
-    Stage(2, 3, 2, 6, 24),
-    Stage(2, 5, 2, 6, 40),
-    Stage(3, 3, 2, 6, 80),
-    Stage(3, 5, 1, 6, 112),  # the last at stride 16
-    Stage(4, 5, 2, 6, 192),
-    Stage(1, 3, 1, 6, 320),
-)
+# Stages: runs of blocks of one width, the first of which carries the stride
+REPEATS = (1, 2, 2, 3, 3, 4, 1)
+KERNELS = (3, 3, 5, 3, 5, 5, 3)
+STRIDES = (1, 2, 2, 2, 1, 2, 1)
+EXPANSIONS = (1, 6, 6, 6, 6, 6, 6)
+CHANNELS = (16, 24, 40, 80, 112, 192, 320)
 SCALING = {  # width, depth, the size of picture it was trained on
     "efficientnet_lite0": (1.0, 1.0, 224),
     "efficientnet_lite1": (1.0, 1.1, 240),
     "efficientnet_lite2": (1.1, 1.2, 260),
 }
 STEM, HEAD = 32, 1280
-STRIDE_16_STAGES = 5
+STRIDE_16_STAGES = 5  # the last of them at stride 16
 
 
 def widened(channels: int, width: float) -> int:
@@ -74,11 +59,7 @@ def _norm(channels: int) -> nn.BatchNorm2d:
 class Block(nn.Module):
     """Inverted residual: widen by 1 x 1, filter each channel, narrow by 1 x 1, add the input."""
 
-    normalised = (
-        ("_expand_conv", "_bn0"),
-        ("_depthwise_conv", "_bn1"),
-        ("_project_conv", "_bn2"),
-    )
+    normalised = (("_expand_conv", "_bn0"), ("_depthwise_conv", "_bn1"), ("_project_conv", "_bn2"))
 
     def __init__(self, before: int, after: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()
@@ -112,27 +93,23 @@ class EfficientNetLite(nn.Module):
         width, depth, _ = SCALING[name]
         self._conv_stem = SameConv2d(3, STEM, 3, stride=2)
         self._bn0 = _norm(STEM)
-        stages = STAGES[:STRIDE_16_STAGES] if stride == 16 else STAGES
+        self.has_head = stride == 32
         blocks: list[Block] = []
         before = STEM
-        self.below = 100  # all of them, unless there is a stage above
-        for number, stage in enumerate(stages):
-            ends = number in (0, len(STAGES) - 1)  # the first and last stage are not deepened
-            repeats = stage.repeats if ends else math.ceil(stage.repeats * depth)
-            after = widened(stage.channels, width)
-            if number == STRIDE_16_STAGES:
-                self.below = len(blocks)  # blocks up to the last map of stride 16
-            for repeat in range(repeats):
-                step = stage.stride if repeat == 0 else 1
-                blocks.append(Block(before, after, stage.kernel, step, stage.expansion))
+        for number in range(len(REPEATS) if self.has_head else STRIDE_16_STAGES):
+            ends = number in (0, len(REPEATS) - 1)  # the first and last stage are not deepened
+            after = widened(CHANNELS[number], width)
+            for repeat in range(REPEATS[number] if ends else math.ceil(REPEATS[number] * depth)):
+                step = STRIDES[number] if repeat == 0 else 1
+                blocks.append(Block(before, after, KERNELS[number], step, EXPANSIONS[number]))
                 before = after
+            if number < STRIDE_16_STAGES:
+                self.below = len(blocks)  # blocks up to the last map of stride 16
         self._blocks = nn.ModuleList(blocks)
-        self.has_head = stride == 32
         if self.has_head:
             self._conv_head = SameConv2d(before, HEAD, 1)
             self._bn1 = _norm(HEAD)
         self.dimension = HEAD if self.has_head else before
-        self.halvings = 5 if self.has_head else 4
         later = tuple(f"_blocks.{n}." for n in range(len(blocks), 100))
         self.unused = ("_fc.",) if self.has_head else ("_fc.", "_conv_head.", "_bn1.", *later)
         for module in self.modules():
@@ -157,6 +134,4 @@ class EfficientNetLite(nn.Module):
 
     def side(self, size: int) -> int:
         """The map's side for a picture of `size`: every halving rounds up."""
-        for _ in range(self.halvings):
-            size = (size + 1) // 2
-        return size
+        return math.ceil(size / (32 if self.has_head else 16))

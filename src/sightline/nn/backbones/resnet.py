@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -75,6 +77,4 @@ class ResNet(nn.Module):
 
     def side(self, size: int) -> int:
         """The map's side for a picture of `size`: every halving rounds up."""
-        for _ in range(self.depth + 1):
-            size = (size + 1) // 2
-        return size
+        return math.ceil(size / (16 if self.depth == 3 else 32))

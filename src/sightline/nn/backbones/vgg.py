@@ -28,13 +28,11 @@ class VGG(nn.Module):
                 layers += [nn.Conv2d(before, channels, 3, padding=1), nn.ReLU(inplace=True)]
                 before = channels
             layers.append(nn.MaxPool2d(2))
-        if (
-            stages == 5 and stride == 16
-        ):  # conv5's ReLU, before the last pooling: 14 x 14 x 512 (Xu et al. §4.3)
-            layers.pop()
+        if stages == 5 and stride == 16:  # conv5's ReLU: 14 x 14 x 512 (Xu et al. §4.3)
+            layers.pop()  # the last pooling
         self.features = nn.Sequential(*layers)
         self.dimension = CHANNELS[-1]
-        self.halvings = 4 if stride == 16 else 5
+        self.stride = stride
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -49,4 +47,4 @@ class VGG(nn.Module):
 
     def side(self, size: int) -> int:
         """The map's side for a picture of `size`: pooling drops an odd last row."""
-        return size >> self.halvings
+        return size // self.stride

@@ -8,23 +8,21 @@ when absent), an https address, or a captioner of ours whose encoder learnt (the
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sightline.errors import CheckpointError
 from sightline.runtime.model_folder import find_model
 
 # torchvision's published files; the eight hex digits begin the file's SHA-256.
-HUB = {
-    "vgg16": "https://download.pytorch.org/models/vgg16-397923af.pth",
-    "vgg19": "https://download.pytorch.org/models/vgg19-dcbb9e9d.pth",
-    "resnet50": "https://download.pytorch.org/models/resnet50-0676ba61.pth",
-    "resnet101": "https://download.pytorch.org/models/resnet101-63fe2227.pth",
-}
+HUB: dict[str, str] = json.loads(Path(__file__).with_name("hub.json").read_text("utf-8"))
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
 LEARNT = "encoder.pictures.network."  # how a captioner's own encoder is named in its weights
 _LISTED = 8  # names shown per kind of fault
@@ -92,14 +90,12 @@ def _from_hub(address: str) -> Path:
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     """The named tensors of a .safetensors file or a pickled state dict, unpickling tensors only."""
+    content: Any
     try:
         if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            return _of_encoder(load_file(path), path)
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except CheckpointError:
-        raise
+            content = load_file(path)
+        else:
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged file meets many readers, each with its own exceptions
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise CheckpointError(f"weights {path}: cannot be read: {reason}") from None
@@ -107,13 +103,10 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         content = content["state_dict"]  # how training scripts often save
     if not isinstance(content, Mapping) or not all(isinstance(v, Tensor) for v in content.values()):
         raise CheckpointError(f"weights {path}: it is not a state dict (names and tensors)")
-    return {str(name): tensor for name, tensor in content.items()}
-
-
-def _of_encoder(tensors: dict[str, Tensor], path: Path) -> dict[str, Tensor]:
-    """A published network's tensors as they are; of a captioner, those of its encoder."""
+    tensors = {str(name): tensor for name, tensor in content.items()}
     if not any(name.startswith("decoder.") for name in tensors):
         return tensors
+    # a captioner's: those of its encoder
     learnt = {n.removeprefix(LEARNT): t for n, t in tensors.items() if n.startswith(LEARNT)}
     if not learnt:
         raise CheckpointError(
@@ -132,25 +125,19 @@ def load_weights(
     wanted = network.state_dict()
     given = {name: t for name, t in tensors.items() if not name.startswith(tuple(unused))}
     # Counters of batches are no weights, and torchvision's older files have none.
-    missing = [n for n in wanted if n not in given and not n.endswith("num_batches_tracked")]
-    unexpected = [name for name in given if name not in wanted]
-    misshapen = [
-        f"{name} (is {tuple(given[name].shape)}, must be {tuple(wanted[name].shape)})"
-        for name in wanted
-        if name in given and given[name].shape != wanted[name].shape
-    ]
-    faults = [
-        f"{kind}: {_some(names)}"
-        for kind, names in (
-            ("missing", missing),
-            ("unexpected", unexpected),
-            ("misshapen", misshapen),
-        )
-        if names
-    ]
-    if faults:
+    faults = {
+        "missing": [n for n in wanted if n not in given and not n.endswith("num_batches_tracked")],
+        "unexpected": [name for name in given if name not in wanted],
+        "misshapen": [
+            f"{name} (is {tuple(given[name].shape)}, must be {tuple(wanted[name].shape)})"
+            for name in wanted
+            if name in given and given[name].shape != wanted[name].shape
+        ],
+    }
+    listed = "; ".join(f"{kind}: {_some(names)}" for kind, names in faults.items() if names)
+    if listed:
         raise CheckpointError(
-            f"weights {origin}: do not fit the network; " + "; ".join(faults) + ". "
+            f"weights {origin}: do not fit the network; {listed}. "
             f"(Ignored on purpose: names that begin with {', '.join(unused) or 'nothing'}.)"
         )
     network.load_state_dict({n: given.get(n, wanted[n]) for n in wanted})  # half becomes float32

@@ -154,9 +154,8 @@ def build_encoder(
             f"encoder {name}, stride {stride}: nothing lies above its map of stride 16 that could "
             "learn; use learning: tuned, or stride: 32"
         )
-    spec = replace(
-        published.spec, size=size or published.spec.size, mode=mode or published.spec.mode
-    )
+    spec = published.spec
+    spec = replace(spec, size=size or spec.size, mode=mode or spec.mode)
     network = published.network(name, stride)
     if weights is not None:
         source = published.weights if weights == "default" else weights
@@ -177,13 +176,9 @@ def for_inference(encoder: ImageEncoder) -> ImageEncoder:
         if isinstance(module, nn.Sequential):
             pairs = [(str(i), str(i + 1)) for i in range(len(module) - 1)]
         for convolution, norm in pairs:
-            _fold(module, convolution, norm)
+            before, after = getattr(module, convolution, None), getattr(module, norm, None)
+            if isinstance(before, nn.Conv2d) and isinstance(after, nn.BatchNorm2d):
+                setattr(module, convolution, fuse_conv_bn_eval(before.eval(), after.eval()))
+                setattr(module, norm, nn.Identity())
     fast.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return ImageEncoder(fast.name, fast.network, fast.spec, fast.stride, "frozen")
-
-
-def _fold(parent: nn.Module, convolution: str, norm: str) -> None:
-    before, after = getattr(parent, convolution, None), getattr(parent, norm, None)
-    if isinstance(before, nn.Conv2d) and isinstance(after, nn.BatchNorm2d):
-        setattr(parent, convolution, fuse_conv_bn_eval(before.eval(), after.eval()))
-        setattr(parent, norm, nn.Identity())

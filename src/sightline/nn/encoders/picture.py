@@ -54,9 +54,7 @@ class PictureEncoder(nn.Module):
     def for_inference(self) -> PictureEncoder:
         """A frozen copy that computes the same, faster."""
         assert self.network is not None
-        return PictureEncoder(
-            for_inference(self.network), "tuned"
-        )  # a part of it: exports trace it
+        return PictureEncoder(for_inference(self.network), "tuned")  # a part: exports trace it
 
     def forward(self, inputs: Inputs) -> ContextSet:
         if "vectors" in inputs:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from sightline.nn.kernels.additive_compiled import scorer
+from sightline.nn.kernels.additive import scorer
 from sightline.nn.kernels.packing import Packing
 from sightline.types import ContextSet
 

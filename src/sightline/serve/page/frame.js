@@ -1,11 +1,11 @@
-// The picture in its frame: light upon it, pointing at it, and drawing a box with mouse, finger or keys.
+// A picture: light on it, pointing at it, and drawing a box with mouse, finger or keys.
 
 import { Light } from './heat.js';
 
 const LEAST = 0.03; // a box smaller than this part of a side was a click
 
 export class Frame {
-  /** `onPlace({x, y} | null)`: what is pointed at; `onBox([x, y, w, h] | null)`: the box drawn. */
+  /** `onPlace({x, y} | null)`: the place under the pointer; `onBox([x, y, w, h] | null)`. */
   constructor(element, { onPlace, onBox }) {
     this.element = element;
     this.picture = element.querySelector('.picture');
@@ -19,14 +19,6 @@ export class Frame {
     this.pointing = false; // whether a finger draws instead of scrolling
     this.cell = null; // {row, column} of the keyboard's cursor
     this.listen();
-    this.describeKeys();
-  }
-
-  describeKeys() {
-    this.element.ariaLabel =
-      `${this.picture.alt || 'Your picture'}. Arrow keys move over the picture and tell which words ` +
-      'looked there. Shift with arrow keys draws a box, Enter writes the caption again for it, ' +
-      'Escape takes the box away.';
   }
 
   /** Resolves to whether the browser can show it. */
@@ -35,7 +27,10 @@ export class Frame {
     this.setBox(null);
     this.showCursor();
     this.picture.alt = alt;
-    this.describeKeys();
+    this.element.ariaLabel =
+      `${alt}. Arrow keys move over the picture and say which words ` +
+      'looked there. Shift with arrow keys draws a box, Enter describes the picture again with it, ' +
+      'Escape removes the box.';
     return new Promise((resolve) => {
       this.picture.onload = () => {
         this.size(this.picture.naturalWidth, this.picture.naturalHeight);
@@ -56,17 +51,16 @@ export class Frame {
     this.element.classList.toggle('pointing', pointing);
   }
 
-  /** The box that counts. */
+  /** The box that the answer is for. */
   setBox(box) {
     this.box = box;
     this.drawBox(box);
   }
 
-  /** One that is still being drawn does not count yet. */
+  /** A box that is still being drawn. */
   drawBox(box) {
     this.drawn = box;
     this.boxElement.hidden = !box;
-    this.element.classList.toggle('boxed', Boolean(box));
     if (box) place(this.boxElement, box);
   }
 

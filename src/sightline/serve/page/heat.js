@@ -1,15 +1,15 @@
-// Attention over a grid as light on a picture (Xu et al. §5.4). The maps equal those of the figures
-// that `sightline describe --figure` draws; on a screen less white is laid on, so that the picture
-// keeps its colours where the model looked.
+// Attention over a grid as light on a picture (Xu et al. §5.4). The maps are those of the figures
+// that `sightline describe --figure` draws; here less white is added, so that the picture keeps its
+// colours where the model looked.
 
 import { isCalm } from './pace.js';
 
 const UPSAMPLE = 16; // pixels of the smooth map per cell of the grid
 const SMOOTH = 20 / 224; // the Gaussian's σ as a part of the map's side, as in the paper
-const DIM = 0.8; // how much of the picture is taken away where the model did not look
-const GLOW = 0.2; // how much light is laid on where it looked most
-const LAMP = [255, 247, 226]; // its colour, a little warm
-const FADE = 0.7; // outside what the encoder saw, the fall of light as a part of the Gaussian
+const DIM = 0.8; // opacity of the dark where the model did not look
+const GLOW = 0.2; // opacity of the light where it looked most
+const LAMP = [255, 247, 226]; // the light's colour, a little warm
+const FADE = 0.7; // σ of the light's fall outside what the encoder saw, relative to SMOOTH
 const SIDE = 224; // the longer side of the overlay, which the browser then scales smoothly
 const MOVE = 180; // milliseconds from one word's light to the next
 
@@ -134,7 +134,7 @@ export function overlaySize(width, height, side = SIDE) {
   return [Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))];
 }
 
-/** The light on one canvas: `show` moves it to a map, `hide` takes it away. */
+/** The light on one canvas: `show` moves it to a map, `hide` removes it. */
 export class Light {
   constructor(canvas) {
     this.context = canvas.getContext('2d', { willReadFrequently: true });

@@ -1,11 +1,11 @@
-// Steps of a search shown at a pace that an eye can follow, however fast they come.
+// Steps of a search, shown at a pace that an eye can follow.
 
 import { sleep } from './api.js';
 
-const BEAT = 110; // milliseconds a step
-const LONGEST = 1800; // that all the steps that wait may take together
+const BEAT = 110; // milliseconds per step
+const LONGEST = 1800; // milliseconds for all waiting steps together
 
-/** Whether the user wishes for less motion. */
+/** Whether the user prefers reduced motion. */
 export function isCalm() {
   return matchMedia('(prefers-reduced-motion: reduce)').matches;
 }

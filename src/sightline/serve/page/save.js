@@ -1,10 +1,10 @@
-// What can be saved of a look: a sheet of panels (PNG), the light in motion (GIF), the answer (JSON).
+// Files to save: a sheet with a panel per word (PNG), the light in motion (GIF), the answer (JSON).
 
+import { make } from './dom.js';
 import { encodeGif } from './gif.js';
 import { lightness, overlaySize, veil } from './heat.js';
 
 const INK = '#1d1b18';
-const FAINT = '#6e6a62';
 const SANS = 'system-ui, sans-serif';
 const SERIF = 'Georgia, "Times New Roman", serif';
 
@@ -20,9 +20,7 @@ export function asJson(answer) {
 }
 
 export function download(name, blob) {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
+  const link = make('a', { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
@@ -44,7 +42,7 @@ function panel(look, index, width, height) {
 
 // ---------------------------------------------------------------- PNG
 
-/** The picture and then one panel a word, in rows, under the caption. */
+/** The picture and then one panel per word, in rows, under the sentence. */
 function pngSheet(look) {
   const { tokens, text } = look.sentence;
   const [width, height] = overlaySize(look.image.naturalWidth, look.image.naturalHeight, 260);
@@ -68,7 +66,6 @@ function pngSheet(look) {
     const x = margin + (i % columns) * (width + gap);
     const y = margin + title + Math.floor(i / columns) * (height + line + gap);
     context.font = `19px ${SANS}`;
-    context.fillStyle = i ? INK : FAINT;
     if (i) context.fillText(tokens[i - 1], x + width / 2, y + 22, width);
     context.drawImage(panel(look, i ? i - 1 : null, width, height), x, y + line);
   }
@@ -77,11 +74,11 @@ function pngSheet(look) {
 
 // ---------------------------------------------------------------- GIF
 
-/** The picture, then the light from word to word while the caption grows under it. */
+/** The picture, then the light from word to word while the sentence grows under it. */
 async function gif(look) {
   const { tokens } = look.sentence;
   const [width, height] = overlaySize(look.image.naturalWidth, look.image.naturalHeight, 360);
-  const page = new OffscreenCanvas(Math.max(width, 280), height + captionHeight(tokens, Math.max(width, 280)));
+  const page = new OffscreenCanvas(Math.max(width, 280), height + textHeight(tokens, Math.max(width, 280)));
   const context = page.getContext('2d', { willReadFrequently: true });
   const frames = [];
   const shoot = (index, delay) => {
@@ -102,7 +99,7 @@ async function gif(look) {
   return new Blob([encodeGif(page.width, page.height, frames)], { type: 'image/gif' });
 }
 
-function captionHeight(tokens, width) {
+function textHeight(tokens, width) {
   let bottom = 0;
   lines(new OffscreenCanvas(1, 1).getContext('2d'), tokens, width, (_, __, ___, y) => (bottom = y));
   return bottom + 16;

@@ -1,11 +1,11 @@
-// The beam as a tree that grows while the search runs: one column a step, one path a sentence.
+// The beam as a tree that grows while the search runs: one column per step, one path per sentence.
 
 import { isCalm } from './pace.js';
 
 const ROW = 21;
 const GAP = 26; // room for an edge between two columns
 const LEFT = 18;
-const MOVE = 160; // milliseconds in which the tree finds its new shape
+const MOVE = 160; // milliseconds in which the tree takes its new shape
 const SVG = 'http://www.w3.org/2000/svg';
 
 export class Tree {
@@ -21,7 +21,7 @@ export class Tree {
     this.top = [];
     this.svg = document.createElementNS(SVG, 'svg');
     this.edges = this.svg.appendChild(document.createElementNS(SVG, 'g'));
-    this.root = this.svg.appendChild(make('circle', { r: 3.5, class: 'root' }));
+    this.svg.append(make('circle', { r: 3.5, cx: LEFT, cy: ROW * 0.8, class: 'root' }));
     this.element.replaceChildren(this.svg);
     this.element.scrollLeft = 0;
     this.measure.font = getComputedStyle(this.element).font;
@@ -88,7 +88,7 @@ export class Tree {
   layOut() {
     const columns = [];
     let row = 0;
-    // A word's best follower stands in its row, so that likely sentences are straight lines
+    // A word's best successor is in its row, so that likely sentences are straight lines
     const walk = (nodes) =>
       nodes
         .toSorted((a, b) => b.score - a.score)
@@ -124,8 +124,6 @@ export class Tree {
   }
 
   place(nodes) {
-    this.root.setAttribute('cx', LEFT);
-    this.root.setAttribute('cy', ROW * 0.8);
     for (const node of nodes) {
       node.label.setAttribute('transform', `translate(${node.x} ${node.y})`);
       const from = node.parent

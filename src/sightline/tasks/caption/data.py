@@ -3,49 +3,42 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.data import batching
-from sightline.data.manifest import normalise_caption, read_manifest
+from sightline.data.manifest import Example, normalise_caption
 from sightline.data.vocabulary import BEGIN, END, VOCAB, Vocabulary
-from sightline.errors import ConfigError, DataError
+from sightline.errors import ConfigError
 from sightline.media.image import preprocess, read_image
-from sightline.runtime.describer import Describer
 from sightline.runtime.model_folder import find_model
 from sightline.tasks.caption.parts import CaptionCodec
 from sightline.tasks.caption.recipe import CaptionRecipe
+from sightline.tasks.data import ManifestData, Minibatches, some_names
 from sightline.types import Inputs, Layout, Stream
 
 if TYPE_CHECKING:
     from sightline.nn.encoders.image import ImageEncoder
     from sightline.nn.model import Batch, EncoderDecoder
 
-TRAINING_METRICS = ("bleu", "rouge_l", "cider")  # METEOR is left to `sightline evaluate`
 BATCH = 16  # dev pictures at a time
 
 
-class CaptionData:
+class CaptionData(ManifestData):
     """Trains a captioner on the manifest that its recipe names."""
 
-    carries_state = False
+    medium = "image"
+    scored = ("bleu", "rouge_l", "cider")  # METEOR is left to `sightline evaluate`
     metrics = ("loss", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider")
 
     def __init__(self, recipe: CaptionRecipe) -> None:
-        self.recipe = recipe
         _check_encoder(recipe)
-        examples = read_manifest(recipe.manifest, medium="image")
-        self.train = [example for example in examples if example.split == "train"]
-        self.dev = [example for example in examples if example.split == "dev"]
-        if not self.train or not self.dev:
-            empty = "train" if not self.train else "dev"
-            raise DataError(f'{recipe.manifest} has no item of split "{empty}"; training needs one')
+        super().__init__(recipe)
         captions = [
             (number, normalise_caption(text))
             for number, example in enumerate(self.train)
@@ -54,6 +47,7 @@ class CaptionData:
         self.vocab = Vocabulary.build(
             "word", (text for _, text in captions), recipe.vocabulary, recipe.min_count
         )
+        self.reader, self.codec = ReaderById(self), CaptionCodec(self.vocab, recipe.search)
         self.files = {VOCAB: self.vocab.to_json()}
         self.captions = [
             (number, [BEGIN, *self.vocab.encode(text), END])
@@ -61,7 +55,6 @@ class CaptionData:
             if 0 < len(text.split()) <= recipe.longest
         ]
         self.examples = self._examples()
-        self.lengths = [max(map(len, sequences)) for _, sequences in self.examples]
 
     def _examples(self) -> list[tuple[int, list[list[int]]]]:
         """What is drawn into minibatches: a picture's number and the sequences read with it."""
@@ -85,7 +78,7 @@ class CaptionData:
         return build_network(self.recipe)
 
     @cached_property
-    def pictures(self) -> Pictures:
+    def pictures(self) -> CachedPictures | PictureFiles:
         mirrored = {e.id: e.media for e in self.train if e.media is not None}
         files = mirrored | {e.id: e.media for e in self.dev if e.media is not None}
         if self.recipe.encoder.learning in ("frozen", "upper"):
@@ -112,74 +105,37 @@ class CaptionData:
         recipe = self.recipe
         return SelfCritical(reward, recipe.self_critical, recipe.search.max_length, recipe.loss)
 
-    def epoch(self, number: int) -> CaptionEpoch:
-        draw = getattr(batching, self.recipe.batching.kind)
-        seed = self.recipe.training.seed
-        batches = draw(self.lengths, self.recipe.batching.size, seed, number)
-        return CaptionEpoch(self, number, batches)
+    def epoch(self, number: int) -> Minibatches:
+        lengths = [max(map(len, sequences)) for _, sequences in self.examples]
 
-    def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
-        """The dev captions' likelihood, and the metrics of what the search writes."""
-        from sightline.metrics import score
+        def make(members: Sequence[int], position: int) -> Batch:
+            mirrored = None
+            if self.recipe.encoder.mirror:
+                key = [self.recipe.training.seed, number, position]
+                mirrored = np.random.default_rng(key).random(len(members)) < 0.5
+            return self._training_batch(members, mirrored)
 
-        described = self._describer(model).describe([example.id for example in self.dev])
-        texts = {e.id: d.text for e, d in zip(self.dev, described, strict=True)}
-        references = {e.id: e.targets for e in self.dev}
-        scores = score(texts, references, TRAINING_METRICS, intervals=False)["corpus"]
-        return {"loss": self._dev_loss(model), **scores}
+        return Minibatches(self.drawn(lengths, number), make)
 
-    def _describer(self, model: EncoderDecoder) -> Describer:
-        from sightline.tasks import spec_of
-        from sightline.training.load import describer_of
-
-        codec = CaptionCodec(self.vocab, self.recipe.search)
-        spec = spec_of(self.recipe.task)
-        return describer_of(spec, self.recipe, ReaderById(self.pictures), codec, model)
-
-    def _dev_loss(self, model: EncoderDecoder) -> float:
-        nats, tokens = 0.0, 0
-        for at in range(0, len(self.dev), BATCH):
-            some = [e for e in self.dev[at : at + BATCH] if len(e.targets) > 0]
-            texts = [normalise_caption(e.targets[0]) for e in some]
-            targets = [[BEGIN, *self.vocab.encode(text), END] for text in texts]
-            batch = _batch(targets, self.pictures.inputs([e.id for e in some]))
-            loss, _ = model.loss(batch.to(next(model.parameters()).device))
-            nats, tokens = nats + loss.nats, tokens + loss.tokens
-        return nats / max(1, tokens)
-
-    def samples(self, model: EncoderDecoder) -> str:
-        shown = self.dev[:: max(1, len(self.dev) // 4)][:4]
-        described = self._describer(model).describe([example.id for example in shown])
-        return "\n".join(
-            f"    {e.id}: {d.text}   ({e.targets[0]})"
-            for e, d in zip(shown, described, strict=True)
-        )
-
-
-@dataclass(frozen=True)
-class CaptionEpoch:
-    """Captions in minibatches, each with what the encoder is given of its picture."""
-
-    data: CaptionData
-    number: int
-    batches: batching.Batches
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __getitem__(self, position: int) -> Batch:
-        chosen = [self.data.examples[i] for i in self.batches[position]]
-        items = tuple(self.data.train[number].id for number, _ in chosen)
+    def _training_batch(self, members: Sequence[int], mirrored: NDArray[np.bool_] | None) -> Batch:
+        chosen = [self.examples[i] for i in members]
+        items = tuple(self.train[number].id for number, _ in chosen)
         most = max(len(sequences) for _, sequences in chosen)
         # rows come in equal groups: a picture with fewer captions has rows of padding
         rows = [[*sequences, *[[BEGIN]] * (most - len(sequences))] for _, sequences in chosen]
         targets = [sequence for group in rows for sequence in group]  # (B · K, T)
-        mirrored = None
-        if self.data.recipe.encoder.mirror:
-            key = [self.data.recipe.training.seed, self.number, position]
-            mirrored = np.random.default_rng(key).random(len(items)) < 0.5
-        name = f"the captions of {', '.join(items[:4])}{' …' if len(items) > 4 else ''}"
-        return _batch(targets, self.data.pictures.inputs(items, mirrored), name, items)
+        name = f"the captions of {some_names(items, 4)}"
+        return _batch(targets, self.pictures.inputs(items, mirrored), name, items)
+
+    def source(self, example: Example) -> str:
+        return example.id
+
+    def dev_batches(self) -> Iterable[Batch]:
+        for at in range(0, len(self.dev), BATCH):
+            some = self.dev[at : at + BATCH]
+            texts = [normalise_caption(e.targets[0]) for e in some]
+            targets = [[BEGIN, *self.vocab.encode(text), END] for text in texts]
+            yield _batch(targets, self.pictures.inputs([e.id for e in some]))
 
 
 def _batch(
@@ -192,25 +148,16 @@ def _batch(
     return Batch(pad(targets), inputs.map(torch.from_numpy), name, items)
 
 
-class Pictures(Protocol):
-    """What the model's encoder is given of each picture, by id."""
-
-    key: Any  # what it depends on, for the run's fingerprint
-    layout: Layout  # of the positions that are attended to
-
-    def inputs(self, ids: Sequence[str], mirrored: NDArray[np.bool_] | None = None) -> Inputs: ...
-
-
 @dataclass(frozen=True)
 class ReaderById:
     """A reader for evaluation in training: a source is a picture's id."""
 
-    pictures: Pictures
+    data: CaptionData
     takes: Literal["file", "text"] = "file"
     batch: int = BATCH
 
     def read(self, source: Any, *, whole: bool = False) -> list[Inputs]:
-        return [self.pictures.inputs([source])]
+        return [self.data.pictures.inputs([source])]
 
 
 class CachedPictures:

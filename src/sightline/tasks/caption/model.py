@@ -23,10 +23,7 @@ def build_network(recipe: CaptionRecipe, published: bool = True) -> ImageEncoder
 
 
 def build_model(
-    recipe: CaptionRecipe,
-    vocab: Vocabulary,
-    network: ImageEncoder,
-    objective: Any = None,
+    recipe: CaptionRecipe, vocab: Vocabulary, network: ImageEncoder, objective: Any = None
 ) -> EncoderDecoder:
     """The model that is trained; a frozen network is not part of its weights."""
     encoder = PictureEncoder(network, recipe.encoder.learning)

@@ -1,50 +1,19 @@
-"""The keys of a captioner's recipe, and the published numbers to stand beside."""
+"""The keys of a captioner's recipe."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sightline.config import (
-    BatchingConfig,
-    Count,
-    DecoderConfig,
-    ImageEncoderConfig,
-    LossConfig,
-    Positive,
-    SearchConfig,
-    TrainingConfig,
-    Weight,
-)
-
-
-def _published(*values: float) -> dict[str, float]:
-    return dict(zip([*(f"bleu_{n}_nobp" for n in (1, 2, 3, 4)), "meteor"], values, strict=True))
-
-
-# Xu et al. table 1, ×100
-PUBLISHED = {
-    "flickr8k": {
-        "Xu et al., soft": _published(67.0, 44.8, 29.9, 19.5, 18.93),
-        "Xu et al., hard": _published(67.0, 45.7, 31.4, 21.3, 20.30),
-    },
-    "flickr30k": {
-        "Xu et al., soft": _published(66.7, 43.4, 28.8, 19.1, 18.49),
-        "Xu et al., hard": _published(66.9, 43.9, 29.6, 19.9, 18.46),
-    },
-    "coco": {
-        "Xu et al., soft": _published(70.7, 49.2, 34.4, 24.3, 23.90),
-        "Xu et al., hard": _published(71.8, 50.4, 35.7, 25.0, 23.04),
-    },
-}
+from sightline import config
 
 
 @dataclass(frozen=True)
 class RewardConfig:
     """What self-critical training raises: the sum of these metrics by their weights."""
 
-    cider: Weight = 1.0
-    meteor: Weight = 0.0
+    cider: config.Weight = 1.0
+    meteor: config.Weight = 0.0
 
 
 @dataclass(frozen=True)
@@ -56,18 +25,18 @@ class CaptionRecipe:
     task: Literal["caption"] = "caption"
     description: str = ""
     benchmark: Literal["flickr8k", "flickr30k", "coco"] | None = None  # shows the paper's numbers
-    encoder: ImageEncoderConfig = field(default_factory=ImageEncoderConfig)
-    vocabulary: Positive = 10_000
-    min_count: Positive = 1
-    longest: Positive = 40  # training captions of more words are left out
-    batching: BatchingConfig = field(default_factory=BatchingConfig)
+    encoder: config.ImageEncoderConfig = field(default_factory=config.ImageEncoderConfig)
+    vocabulary: config.Positive = 10_000
+    min_count: config.Positive = 1
+    longest: config.Positive = 40  # training captions of more words are left out
+    batching: config.BatchingConfig = field(default_factory=config.BatchingConfig)
     # Minibatches of `batching.size` pictures with all their captions, which share their vectors
     captions_together: bool = False
     # Samples per picture of self-critical training, with batches of `batching.size` pictures; 0
     # trains with cross-entropy
-    self_critical: Count = 0
+    self_critical: config.Count = 0
     reward: RewardConfig = field(default_factory=RewardConfig)
-    model: DecoderConfig = field(default_factory=DecoderConfig)
-    loss: LossConfig = field(default_factory=LossConfig)
-    search: SearchConfig = field(default_factory=SearchConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
+    model: config.DecoderConfig = field(default_factory=config.DecoderConfig)
+    loss: config.LossConfig = field(default_factory=config.LossConfig)
+    search: config.SearchConfig = field(default_factory=config.SearchConfig)
+    training: config.TrainingConfig = field(default_factory=config.TrainingConfig)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidatorFunctionWrapHandler, field_validator
 
 from sightline.errors import UserError
-from sightline.media.focus import Region, check_focus, parse_focus
+from sightline.media.focus import check_focus, parse_focus
 from sightline.runtime.describer import Describer, Options
 from sightline.tasks.route import Answer, Route, SearchFields
 from sightline.types import Description, Inputs
+
+EXAMPLE = Path(__file__).with_name("example.json")  # a request and its answer
 
 
 class DescribeFields(SearchFields):
@@ -24,35 +29,23 @@ class DescribeFields(SearchFields):
         | None
     ) = Field(None, description="Where to look: x, y, width, height as fractions of the picture.")
 
-    @field_validator("focus", mode="before")
+    @field_validator("focus", mode="wrap")
     @classmethod
-    def _from_text(cls, value: Any) -> Any:
+    def _region(cls, value: Any, check: ValidatorFunctionWrapHandler) -> list[float] | None:
         """A form has it as `x,y,w,h`."""
-        if isinstance(value, str):
-            try:
-                return list(parse_focus(value)) if value.strip() else None
-            except UserError as error:
-                raise ValueError(str(error)) from None
-        return value
-
-    @field_validator("focus")
-    @classmethod
-    def _is_a_region(cls, value: list[float] | None) -> list[float] | None:
-        if value is not None:
-            try:
-                check_focus(value)
-            except UserError as error:
-                raise ValueError(str(error)) from None
-        return value
+        try:
+            if isinstance(value, str):
+                value = list(parse_focus(value)) if value.strip() else None
+            region = check(value)
+            return None if region is None else list(check_focus(region))
+        except UserError as error:
+            raise ValueError(str(error)) from None
 
     def options(self, defaults: Options) -> Options:
-        return Options.of(
-            {"beam": self.beam, "n_best": self.n_best, "prefix": self.prefix}, defaults
-        )
+        return replace(super().options(defaults), prefix=self.prefix)
 
     def reading(self, max_pixels: int) -> dict[str, Any]:
-        region: Region | None = None if self.focus is None else check_focus(self.focus)
-        return {"focus": region, "max_pixels": max_pixels}
+        return {"focus": self.focus and tuple(self.focus), "max_pixels": max_pixels}
 
 
 class DescribeJson(DescribeFields):
@@ -73,11 +66,8 @@ def _more(model: Describer, source: Any, parts: list[Inputs], found: Description
     (layout,) = parts[0].layouts
     assert layout is not None
     width, height = layout.size
-    return {
-        "visible_box": [round(edge, 6) for edge in layout.box],
-        "width": width,
-        "height": height,
-    }
+    box = [round(edge, 6) for edge in layout.box]
+    return {"visible_box": box, "width": width, "height": height}
 
 
 def route() -> Route:
@@ -89,21 +79,5 @@ def route() -> Route:
         form=DescribeFields,
         more=_more,
         answer=DescribeAnswer,
-        request={"image": "/9j/4AAQSkZJRg…", "beam": 5, "focus": [0.5, 0, 0.5, 1]},
-        example={
-            "request_id": "5f0c1de2a3b4c5d6",
-            "model": "flickr8k",
-            "task": "caption",
-            "text": "a dog runs",
-            "score": -4.2,
-            "tokens": ["a", "dog", "runs"],
-            "log_probs": [-0.7, -1.2, -1.4],
-            "attention": [[0.1, 0.2, 0.3, 0.4], [0.0, 0.1, 0.1, 0.8], [0.1, 0.1, 0.4, 0.4]],
-            "layout": {"kind": "grid", "shape": [2, 2]},
-            "alternatives": [],
-            "visible_box": [0.17, 0.06, 0.83, 0.94],
-            "width": 640,
-            "height": 480,
-            "seconds": 0.21,
-        },
+        **json.loads(EXAMPLE.read_text("utf-8")),
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,8 @@ from sightline import config
 from sightline.data import batching
 from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.errors import ConfigError, DataError, UserError
-from sightline.runtime.describer import Describer
 from sightline.runtime.model_folder import find_model
+from sightline.tasks.data import Minibatches, TaskData, nats_per_token, some_names
 from sightline.tasks.language_model.parts import (
     EVALUATION_LENGTH,
     EVALUATION_STREAMS,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from sightline.nn.model import Batch, EncoderDecoder
 
 
-class TextData:
+class TextData(TaskData):
     """Trains a language model on the text that its recipe names."""
 
     metrics = ("loss", "bits", "perplexity")
@@ -49,6 +50,7 @@ class TextData:
         self.recipe = recipe
         self.files = {VOCAB: self.vocab.to_json()}
         self.codec = TextCodec(recipe, self.vocab)
+        self.reader = PromptReader(self.codec)
         self.carries_state = recipe.sequence == "stream"
         if self.carries_state:
             self.tokens = self.codec.stream(train)
@@ -61,93 +63,65 @@ class TextData:
             content = self.tokens.tobytes()
         else:
             self.lines = self.codec.lines(train)
-            self.lengths = [len(line) for line in self.lines]
             content = repr(self.lines).encode()
         self.fingerprint = hashlib.sha256(content).hexdigest()
-
-    def prepare(self) -> None:
-        """Nothing: a text is read as it is."""
 
     def build_model(self) -> EncoderDecoder:
         from sightline.tasks.language_model.model import build_model
 
         return build_model(self.recipe, self.vocab)
 
-    def epoch(self, number: int) -> StreamEpoch | LineEpoch:
+    def epoch(self, number: int) -> Minibatches:
         recipe = self.recipe
-        seed = recipe.training.seed
-        if self.carries_state:
-            starts, steps = batching.stream_starts(
-                len(self.tokens), recipe.streams, recipe.length, seed, number
-            )
-            return StreamEpoch(self.tokens, starts, steps, recipe.length)
-        draw = getattr(batching, recipe.batching.kind)
-        return LineEpoch(self.lines, draw(self.lengths, recipe.batching.size, seed, number))
+        if not self.carries_state:
+            return Minibatches(self.drawn([len(line) for line in self.lines], number), self._batch)
+        tokens, length = self.tokens, recipe.length
+        starts, steps = batching.stream_starts(
+            len(tokens), recipe.streams, length, recipe.training.seed, number
+        )
+
+        def block(at: int, position: int) -> Batch:
+            """Parallel readers of one long text, read as a ring."""
+            offsets = starts[:, None] + at + np.arange(length + 1)
+            name = f"the streams from token {int(starts[0]) + at}"
+            return _block(tokens[offsets % len(tokens)], name)  # (streams, length + 1)
+
+        return Minibatches(range(0, steps * length, length), block)
+
+    def _batch(self, members: Sequence[int], position: int) -> Batch:
+        shown = some_names([i + 1 for i in members], 8)
+        lines = [self.lines[i] for i in members]
+        return _lines(lines, f"lines {shown} (counting those with text)")
 
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
         if self.carries_state:
-            nats, count = _stream_nats(model, self.codec.stream(self.held_out), self.codec.begin)
-        else:
-            nats, count = _line_nats(model, self.codec.lines(self.held_out))
-        return scores(nats / max(1, count))
+            tokens = self.codec.stream(self.held_out)
+            return scores(_stream_loss(model, tokens, self.codec.begin))
+        lines = self.codec.lines(self.held_out)
+        batches = batching.token_budget([len(line) for line in lines], 8192, 0, 0)
+        return scores(nats_per_token(model, (_lines([lines[i] for i in b]) for b in batches)))
 
     def samples(self, model: EncoderDecoder) -> str:
-        describer, length = self._describer(model), self.recipe.sample_length
+        describer, length = self.describer(model), self.recipe.sample_length
         try:
             drawn = describer.describe(self.recipe.sample, length=length)
         except UserError:  # the recipe's prompt has characters that this text lacks
             drawn = describer.describe("", length=length)
         return "\n".join("    │ " + line for line in drawn.text.strip("\n").split("\n"))
 
-    def _describer(self, model: EncoderDecoder) -> Describer:
-        from sightline.tasks import spec_of
-        from sightline.training.load import describer_of
 
-        spec = spec_of(self.recipe.task)
-        return describer_of(spec, self.recipe, PromptReader(self.codec), self.codec, model)
+def _block(tokens: Tokens, name: str = "") -> Batch:
+    import torch
 
+    from sightline.nn.model import Batch
 
-@dataclass(frozen=True)
-class StreamEpoch:
-    """Parallel readers of one long text, read as a ring."""
-
-    tokens: Tokens
-    starts: Tokens  # (streams,)
-    steps: int
-    length: int
-
-    def __len__(self) -> int:
-        return self.steps
-
-    def __getitem__(self, position: int) -> Batch:
-        import torch
-
-        from sightline.nn.model import Batch
-
-        offsets = self.starts[:, None] + position * self.length + np.arange(self.length + 1)
-        block = self.tokens[offsets % len(self.tokens)]  # (streams, length + 1)
-        first = int(self.starts[0]) + position * self.length
-        name = f"the streams from token {first}"
-        return Batch(torch.from_numpy(block), Inputs(len(block)), name)
+    return Batch(torch.from_numpy(tokens), Inputs(len(tokens)), name)
 
 
-@dataclass(frozen=True)
-class LineEpoch:
-    """Lines in minibatches."""
+def _lines(lines: list[list[int]], name: str = "") -> Batch:
+    from sightline.nn.model import Batch, pad
 
-    lines: list[list[int]]
-    batches: batching.Batches
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __getitem__(self, position: int) -> Batch:
-        from sightline.nn.model import Batch, pad
-
-        members = self.batches[position]
-        shown = ", ".join(str(i + 1) for i in members[:8])
-        name = f"lines {shown}{' …' if len(members) > 8 else ''} (counting those with text)"
-        return Batch(pad([self.lines[i] for i in members]), Inputs(len(members)), name)
+    return Batch(pad(lines), Inputs(len(lines)), name)
 
 
 def target_vocabulary(recipe: LanguageModelRecipe) -> Vocabulary:
@@ -165,11 +139,9 @@ def target_vocabulary(recipe: LanguageModelRecipe) -> Vocabulary:
     return Vocabulary.load(folder / VOCAB)
 
 
-def _stream_nats(model: EncoderDecoder, tokens: Tokens, begin: int) -> tuple[float, int]:
-    """Summed nats of a text, read in parts side by side, each after the context before it."""
+def _stream_loss(model: EncoderDecoder, tokens: Tokens, begin: int) -> float:
+    """Nats per token of a text, read in parts side by side, each after the context before it."""
     import torch
-
-    from sightline.nn.model import Batch
 
     length, device = EVALUATION_LENGTH, next(model.parameters()).device
     parts = max(1, min(EVALUATION_STREAMS, len(tokens) // (2 * length)))
@@ -181,26 +153,12 @@ def _stream_nats(model: EncoderDecoder, tokens: Tokens, begin: int) -> tuple[flo
         model.eval()
         for at in range(0, length + share, length):
             steps = np.arange(at, min(at + length, length + share) + 1)
-            block = torch.from_numpy(padded[np.arange(parts)[:, None] * share + steps])
-            loss, state = model.loss(Batch(block, Inputs(parts)).to(device), state)
+            block = _block(padded[np.arange(parts)[:, None] * share + steps])
+            loss, state = model.loss(block.to(device), state)
             assert state is not None
             if at == 0:  # the first part has no text before it: begin it from zero
                 for tensor in state.recurrent:
                     tensor[:, 0] = 0
             else:
                 nats, count = nats + loss.nats, count + loss.tokens
-    return nats, count
-
-
-def _line_nats(model: EncoderDecoder, lines: list[list[int]]) -> tuple[float, int]:
-    import torch
-
-    nats, count = 0.0, 0
-    device = next(model.parameters()).device
-    epoch = LineEpoch(lines, batching.token_budget([len(line) for line in lines], 8192, 0, 0))
-    with torch.inference_mode():
-        model.eval()
-        for position in range(len(epoch)):
-            loss, _ = model.loss(epoch[position].to(device))
-            nats, count = nats + loss.nats, count + loss.tokens
-    return nats, count
+    return nats / max(1, count)

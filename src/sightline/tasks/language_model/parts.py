@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sightline import search
 from sightline.config import SearchConfig
 from sightline.data.sentences import Sentences
-from sightline.data.vocabulary import BEGIN, END, UNKNOWN, VOCAB, Vocabulary
+from sightline.data.vocabulary import BEGIN, END, SPECIALS, UNKNOWN, VOCAB, Vocabulary
 from sightline.errors import DataError
 from sightline.media.text import read_text
 from sightline.runtime.batches import similar
@@ -57,13 +57,12 @@ class TextCodec(Codec):
     def text(self, tokens: Sequence[str]) -> str:
         if self.sentences is not None:
             return self.sentences.text(tokens)
-        ids = [self.vocab.ids[token] for token in tokens]
         if self.recipe.unit == "char" or not self.is_stream:
-            return self.vocab.decode(ids)
-        lines: list[list[int]] = [[]]
-        for token in ids:
-            lines.append([]) if token == END else lines[-1].append(token)
-        return "\n".join(self.vocab.decode(line) for line in lines)
+            return self.vocab.text(tokens)
+        lines: list[list[str]] = [[]]
+        for token in tokens:
+            lines.append([]) if token == SPECIALS[END] else lines[-1].append(token)
+        return "\n".join(map(self.vocab.text, lines))
 
     def stream(self, text: str) -> Tokens:
         """The whole text as one sequence; by words or pieces, each line ends with <end>."""
@@ -118,20 +117,17 @@ def evaluate(
         raise DataError(f"{error}{hint}") from None
     unit = {"char": "character", "word": "word", "bpe": "piece"}[model.recipe.unit]
     what = f"held-out part of {model.recipe.text}" if data is None else str(data)
-    return Evaluation(f"{what}, per {unit}", {"corpus": evaluate_text(model, text)})
-
-
-def evaluate_text(model: Describer, text: str) -> dict[str, float]:
-    """Nats (`loss`) and bits per token, and perplexity."""
-    assert isinstance(model.codec, TextCodec)
-    if model.codec.is_stream:
-        nats, count = _stream_nats(model.stepper, model.codec.stream(text))
+    stepper, codec = model.stepper, model.codec
+    assert isinstance(codec, TextCodec)
+    if codec.is_stream:
+        nats, count = _stream_nats(stepper, codec.stream(text))
     else:
-        nats, count = _line_nats(model.stepper, model.codec.lines(text))
-    return scores(nats / max(1, count))
+        nats, count = _line_nats(stepper, codec.lines(text))
+    return Evaluation(f"{what}, per {unit}", {"corpus": scores(nats / max(1, count))})
 
 
 def scores(loss: float) -> dict[str, float]:
+    """Nats (`loss`) and bits per token, and perplexity."""
     return {"loss": loss, "bits": loss / math.log(2), "perplexity": math.exp(min(loss, 700.0))}
 
 

@@ -6,6 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,9 +92,8 @@ def word_alignment(description: Description, source: Sentences, target: Sentence
     for t, (_, start, stop) in enumerate(written):
         row = description.attention[start:stop].mean(0)  # (M,)
         weights[t] = [row[a:b].sum() for _, a, b in read]
-    return WordAlignment(
-        tuple(word for word, _, _ in read), tuple(word for word, _, _ in written), weights
-    )
+    sources, targets = (tuple(word for word, _, _ in side) for side in (read, written))
+    return WordAlignment(sources, targets, weights)
 
 
 def error_rates(
@@ -103,9 +103,8 @@ def error_rates(
     metric = AlignmentErrorRate()
 
     def rate(links: list[set[tuple[int, int]]]) -> float:
-        return float(
-            metric.corpus_scores(metric.statistics(list(zip(links, gold, strict=True))))[0]
-        )
+        pairs = list(zip(links, gold, strict=True))
+        return float(metric.corpus_scores(metric.statistics(pairs))[0])
 
     ours = [{(s, t) for s, t, _ in each.links(least)} for each in found]
     straight = [diagonal(len(each.source), len(each.target)) for each in found]
@@ -146,13 +145,8 @@ def _shares(found: Counter[str], keep: int) -> dict[str, float]:
 
 
 def _blocks(pairs: Iterable[tuple[str, str]], size: int) -> Iterator[Sequence[tuple[str, str]]]:
-    block: list[tuple[str, str]] = []
-    for pair in pairs:
-        block.append(pair)
-        if len(block) == size:
-            yield block
-            block = []
-    if block:
+    rest = iter(pairs)
+    while block := list(islice(rest, size)):
         yield block
 
 

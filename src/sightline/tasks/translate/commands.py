@@ -32,22 +32,16 @@ def translate(
         list[Path] | None,
         typer.Option("--input", "-i", help="A text file (.gz, .xz too), one sentence a line."),
     ] = None,
-    beam: Annotated[
-        int | None, typer.Option(min=1, help="Hypotheses searched side by side.")
-    ] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept at a step.")] = None,
     n_best: Annotated[int, typer.Option(min=1, help="Translations per sentence.")] = 1,
     align: Annotated[bool, typer.Option(help="Also print which words came from which.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
-    lm: Annotated[
-        str | None, typer.Option(help="A language model of the target language to add.")
-    ] = None,
+    lm: Annotated[str | None, typer.Option(help="A language model of the target to add.")] = None,
     lm_weight: Annotated[float, typer.Option(min=0, help="How much it counts.")] = 0.2,
     shortlist: Annotated[
         int, typer.Option(min=0, help="Only so many common tokens, and the lexicon's; 0: all.")
     ] = 0,
-    figure: Annotated[
-        Path | None, typer.Option(help="Draw the alignment matrices, as PNG, in this folder.")
-    ] = None,
+    figure: Annotated[Path | None, typer.Option(help="A folder to draw alignments in.")] = None,
     device: Device = "auto",
 ) -> None:
     """Translate sentences, line by line; empty lines stay empty."""
@@ -117,22 +111,18 @@ def _arriving() -> Iterator[list[str]]:
         lines.put(None)
 
     threading.Thread(target=read, daemon=True).start()
-    raw = lines.get()
-    number = 0
-    while raw is not None:
-        block: list[str] = []
-        while raw is not None:
-            number += 1
-            try:
-                block.append(decode(raw, "standard input", number).rstrip("\r\n"))
-            except DataError:
-                yield block  # the lines before the bad one are still answered
-                raise
-            if len(block) == BATCH or lines.empty():
-                break
-            raw = lines.get()
+    block: list[str] = []
+    for number, raw in enumerate(iter(lines.get, None), start=1):
+        try:
+            block.append(decode(raw, "standard input", number).rstrip("\r\n"))
+        except DataError:
+            yield block  # the lines before the bad one are still answered
+            raise
+        if len(block) == BATCH or lines.empty():
+            yield block
+            block = []
+    if block:
         yield block
-        raw = None if raw is None else lines.get()
 
 
 def _as_text(

@@ -5,16 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sightline.config import (
-    BatchingConfig,
-    DecoderConfig,
-    LossConfig,
-    Positive,
-    RecurrentConfig,
-    SearchConfig,
-    TrainingConfig,
-    VocabularyConfig,
-)
+from sightline import config
 
 
 @dataclass(frozen=True)
@@ -32,20 +23,20 @@ class TranslateRecipe:
     manifest: str  # JSONL with `source` and `targets`, as `sightline prepare parallel` makes it
     task: Literal["translate"] = "translate"
     description: str = ""
-    source: VocabularyConfig = field(default_factory=VocabularyConfig)
-    target: VocabularyConfig = field(default_factory=VocabularyConfig)
+    source: config.VocabularyConfig = field(default_factory=config.VocabularyConfig)
+    target: config.VocabularyConfig = field(default_factory=config.VocabularyConfig)
     # Tokens: training pairs with more on either side are left out, longer sources are
     # translated in parts
-    longest: Positive = 100
-    batching: BatchingConfig = field(  # by the tokens of both sides
-        default_factory=lambda: BatchingConfig(kind="token_budget", size=4000)
+    longest: config.Positive = 100
+    batching: config.BatchingConfig = field(  # by the tokens of both sides
+        default_factory=lambda: config.BatchingConfig(kind="token_budget", size=4000)
     )
-    encoder: RecurrentConfig = field(default_factory=RecurrentConfig)
-    model: DecoderConfig = field(default_factory=lambda: DecoderConfig(gate=False))
-    loss: LossConfig = field(default_factory=LossConfig)
-    search: SearchConfig = field(
-        default_factory=lambda: SearchConfig(max_length=250, length_penalty=1.0)
+    encoder: config.RecurrentConfig = field(default_factory=config.RecurrentConfig)
+    model: config.DecoderConfig = field(default_factory=lambda: config.DecoderConfig(gate=False))
+    loss: config.LossConfig = field(default_factory=config.LossConfig)
+    search: config.SearchConfig = field(
+        default_factory=lambda: config.SearchConfig(max_length=250, length_penalty=1.0)
     )
     # Two trained models combined; the vocabularies are the translator's
     fusion: FusionConfig | None = None
-    training: TrainingConfig = field(default_factory=TrainingConfig)
+    training: config.TrainingConfig = field(default_factory=config.TrainingConfig)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -10,6 +12,8 @@ from sightline.runtime.describer import Describer
 from sightline.tasks.route import Answer, Route, TextJson
 from sightline.tasks.translate.alignments import alignment_of
 from sightline.types import Description, Inputs
+
+EXAMPLE = Path(__file__).with_name("example.json")  # a request and its answer
 
 
 class TranslateAnswer(Answer):
@@ -22,12 +26,11 @@ class TranslateAnswer(Answer):
 
 def _more(model: Describer, source: Any, parts: list[Inputs], found: Description) -> dict[str, Any]:
     if found.attention is None:
-        words = {"source_words": source.split(), "target_words": found.text.split()}
-        return {**words, "alignment": []}
-    alignment = alignment_of(model, found)
-    links = [[s, t, round(sure, 4)] for s, t, sure in sorted(alignment.links())]
-    words = {"source_words": list(alignment.source), "target_words": list(alignment.target)}
-    return {**words, "alignment": links}
+        words = {"source": source.split(), "target": found.text.split(), "links": []}
+    else:
+        words = alignment_of(model, found).to_json()
+    names = {"source_words": "source", "target_words": "target", "alignment": "links"}
+    return {name: words[key] for name, key in names.items()}
 
 
 def route() -> Route:
@@ -38,21 +41,5 @@ def route() -> Route:
         source="text",
         more=_more,
         answer=TranslateAnswer,
-        request={"text": "ein Hund", "beam": 5, "n_best": 2},
-        example={
-            "request_id": "5f0c1de2a3b4c5d6",
-            "model": "multi30k-de-en",
-            "task": "translate",
-            "text": "a dog",
-            "score": -0.9,
-            "tokens": ["a", "dog"],
-            "log_probs": [-0.1, -0.3],
-            "attention": [[0.9, 0.1, 0.0], [0.1, 0.9, 0.0]],
-            "layout": {"kind": "words", "labels": ["ein", "Hund", "<end>"]},
-            "alternatives": [],
-            "seconds": 0.08,
-            "source_words": ["ein", "Hund"],
-            "target_words": ["a", "dog"],
-            "alignment": [[0, 0, 0.9], [1, 1, 0.9]],
-        },
+        **json.loads(EXAMPLE.read_text("utf-8")),
     )

@@ -1,4 +1,4 @@
-// The ways a photo comes in: picked, dropped, pasted, taken with the camera, or one of the samples.
+// How a photo is chosen: from a file, by drop or paste, with the camera, or from the samples.
 
 import { getBlob } from '../../api.js';
 import { make } from '../../dom.js';
@@ -62,10 +62,10 @@ function listenForPastes(give) {
 function listenForCamera(find, give, showMessage) {
   const dialog = find('#camera-dialog');
   const view = find('#camera-view');
-  const camera = () => navigator.mediaDevices?.getUserMedia;
   find('#camera').addEventListener('click', async () => {
     // A phone's own camera app is better than a small view in a page.
-    if (!camera() || matchMedia('(pointer: coarse)').matches) return find('#capture').click();
+    const isPhone = matchMedia('(pointer: coarse)').matches;
+    if (isPhone || !navigator.mediaDevices) return find('#capture').click();
     try {
       view.srcObject = await navigator.mediaDevices.getUserMedia({
         video: { facingMode: 'environment', width: { ideal: 1280 } },
@@ -76,7 +76,7 @@ function listenForCamera(find, give, showMessage) {
     }
   });
   find('#camera-take').addEventListener('click', () => {
-    if (!view.videoWidth) return; // it has not begun
+    if (!view.videoWidth) return; // it has not started
     const canvas = document.createElement('canvas');
     [canvas.width, canvas.height] = [view.videoWidth, view.videoHeight];
     canvas.getContext('2d').drawImage(view, 0, 0);

@@ -26,8 +26,7 @@ export class Alignment {
     this.clear();
     this.svg = document.createElementNS(SVG, 'svg');
     this.svg.ariaHidden = 'true';
-    const lines = [this.line('source', source), this.line('target', target)];
-    this.element.append(lines[0], this.svg, lines[1]);
+    this.element.append(this.line('source', source), this.svg, this.line('target', target));
     this.links = alignment
       .filter(([, , sure]) => sure >= WEAKEST)
       .map(([from, to, sure]) => {
@@ -35,7 +34,7 @@ export class Alignment {
         path.style.setProperty('--sure', sure.toFixed(3));
         path.dataset.from = from;
         path.dataset.to = to;
-        return { from, to, sure, path };
+        return { from, to, path };
       });
     for (const side of ['source', 'target'])
       this.sides[side].forEach((word, i) => {
@@ -90,21 +89,17 @@ export class Alignment {
     for (const { from, to, path } of this.links) {
       const a = this.sides.source[from]?.getBoundingClientRect();
       const b = this.sides.target[to]?.getBoundingClientRect();
-      if (a && b) path.setAttribute('d', broken ? across(a, b, origin) : down(a, b, origin));
+      if (a && b) path.setAttribute('d', curve(a, b, origin, broken));
     }
   }
 }
 
-function down(a, b, origin) {
-  const [x1, y1] = [a.left + a.width / 2 - origin.left, a.bottom - origin.top];
-  const [x2, y2] = [b.left + b.width / 2 - origin.left, b.top - origin.top];
-  const bend = (y2 - y1) / 2;
-  return `M${x1} ${y1}C${x1} ${y1 + bend} ${x2} ${y2 - bend} ${x2} ${y2}`;
-}
-
-function across(a, b, origin) {
-  const [x1, y1] = [a.right - origin.left, a.top + a.height / 2 - origin.top];
-  const [x2, y2] = [b.left - origin.left, b.top + b.height / 2 - origin.top];
-  const bend = (x2 - x1) / 2;
-  return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
+/** A path between two words' boxes: from right to left if they are in columns, else from bottom to top. */
+function curve(a, b, { left, top }, inColumns) {
+  const [x1, y1] = inColumns ? [a.right, a.top + a.height / 2] : [a.left + a.width / 2, a.bottom];
+  const [x2, y2] = inColumns ? [b.left, b.top + b.height / 2] : [b.left + b.width / 2, b.top];
+  const [dx, dy] = inColumns ? [(x2 - x1) / 2, 0] : [0, (y2 - y1) / 2];
+  const points = [[x1, y1], [x1 + dx, y1 + dy], [x2 - dx, y2 - dy], [x2, y2]];
+  const [start, ...bend] = points.map(([x, y]) => `${x - left} ${y - top}`);
+  return `M${start}C${bend.join(' ')}`;
 }

@@ -1,4 +1,4 @@
-"""What the page does when something is wrong: with a file, with the server, on the way."""
+"""Errors: broken files, a server that is busy, locked or gone, a failed request."""
 
 import io
 import json
@@ -6,7 +6,7 @@ import json
 from steps import ONE, TWO, described, draw, upload, words
 
 
-def test_a_broken_file_gets_a_friendly_message_and_the_page_goes_on(page):
+def test_a_broken_file_gets_a_message_and_the_page_still_works(page):
     broken = {"name": "holiday.jpg", "mimeType": "image/jpeg", "buffer": b"not a picture at all"}
     page.set_input_files("#file", broken)
     page.wait_for_selector("#message:not([hidden])")
@@ -20,13 +20,13 @@ def test_a_broken_file_gets_a_friendly_message_and_the_page_goes_on(page):
     assert not page.locator("#message").is_visible()
 
 
-def test_a_busy_server_is_asked_again(page):
+def test_a_busy_server_gets_the_request_again(page):
     asked = []
 
     def busy_at_first(route):
         asked.append(route)
         if len(asked) > 1:
-            return  # it goes on once the message is read
+            return  # continued once the message is read
         error = {"code": "busy", "message": "busy"}
         body = json.dumps({"error": error, "request_id": "1"})
         route.fulfill(status=503, headers={"Retry-After": "1"}, body=body)
@@ -56,12 +56,15 @@ def test_a_key_is_asked_for_where_the_server_wants_one(open_page):
 
     page.route("**/v1/*", locked)
     page.reload()
+    page.wait_for_selector("#key")
+    assert not page.locator("#pick").is_visible()
     page.fill("#key", "a guess")
     page.keyboard.press("Enter")
     page.wait_for_selector("#message:not([hidden])")
     page.fill("#key", "open sesame")
     page.keyboard.press("Enter")
     page.wait_for_selector("#key-form", state="hidden")
+    assert page.locator("#pick").is_visible()
     upload(page)
     assert given[:2] == [None, "a guess"]
     assert set(given[2:]) == {"open sesame"}
@@ -97,7 +100,7 @@ def test_one_of_two_that_fails_leaves_the_other(page):
     assert "went wrong" in page.locator("#message").inner_text()
 
 
-def test_a_server_that_is_gone_is_told_of(page):
+def test_a_server_that_is_gone_is_reported(page):
     page.route("**/samples/*", lambda route: route.abort())
     page.locator("#sample-list button").first.click()
     page.wait_for_selector("#message:not([hidden])")

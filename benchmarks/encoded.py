@@ -1,0 +1,43 @@
+"""Pictures that are encoded once, for several searches over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from sightline.data.progress import counted
+from sightline.runtime.describer import Describer
+from sightline.types import ContextSet, Inputs, Stream
+
+
+@dataclass(frozen=True)
+class EncodedPictures:
+    """The reader and the encoder of a Describer whose sources are the numbers of pictures."""
+
+    pictures: Sequence[Inputs]  # each with a stream "vectors" (1, M, D)
+    takes: Literal["file", "text"] = "file"
+    batch: int = 8
+
+    def read(self, source: Any, *, whole: bool = False) -> list[Inputs]:
+        return [self.pictures[source]]
+
+    def encode(self, inputs: Inputs) -> ContextSet:
+        values = inputs["vectors"].values.astype(np.float32)
+        return ContextSet(values, np.ones(values.shape[:2], dtype=bool))
+
+    def given_to(self, captioner: Describer) -> Describer:
+        return replace(captioner, reader=self, encoder=self)
+
+
+def encode_pictures(
+    captioner: Describer, sources: Sequence[Any], dtype: type[np.floating[Any]] = np.float32
+) -> EncodedPictures:
+    pictures = []
+    for source in counted(sources, len(sources), "reading pictures"):
+        (inputs,) = captioner.reader.read(source)
+        vectors = Stream(captioner.encode(inputs).values.astype(dtype))
+        pictures.append(replace(inputs, streams={"vectors": vectors}))
+    return EncodedPictures(pictures)

@@ -1,0 +1,116 @@
+"""What tasks share in training: minibatches, the model as a Describer, held-out scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sightline.data import batching
+from sightline.data.manifest import Example, Medium, read_manifest
+from sightline.errors import DataError
+from sightline.runtime.describer import Describer, Reader
+
+if TYPE_CHECKING:
+    from sightline.nn.model import Batch, EncoderDecoder
+
+SHOWN = 4  # dev examples that are printed in training
+
+
+@dataclass(frozen=True)
+class Minibatches:
+    """An epoch: what is in each batch, and what makes the batch of it and its position."""
+
+    batches: Sequence[Any]
+    make: Callable[[Any, int], Batch]
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, position: int) -> Batch:
+        return self.make(self.batches[position], position)
+
+
+class TaskData:
+    """A TrainingTask that describes with `reader` and `codec`."""
+
+    recipe: Any
+    reader: Reader
+    codec: Any
+    carries_state = False
+
+    def prepare(self) -> None:
+        """Nothing is costly, unless a task says so."""
+
+    def drawn(self, lengths: Sequence[int], epoch: int) -> Any:
+        """The members of an epoch's minibatches."""
+        draw = getattr(batching, self.recipe.batching.kind)
+        return draw(lengths, self.recipe.batching.size, self.recipe.training.seed, epoch)
+
+    def describer(self, model: EncoderDecoder) -> Describer:
+        """The model as it is now."""
+        from sightline.tasks import spec_of
+        from sightline.training.load import describer_of
+
+        spec = spec_of(self.recipe.task)
+        return describer_of(spec, self.recipe, self.reader, self.codec, model)
+
+
+class ManifestData(TaskData):
+    """Trains on a manifest, and is scored by what the search writes for its dev split."""
+
+    medium: ClassVar[Medium]
+    scored: ClassVar[tuple[str, ...]]  # the metrics of that
+
+    def __init__(self, recipe: Any) -> None:
+        self.recipe = recipe
+        examples = read_manifest(recipe.manifest, medium=self.medium)
+        self.train = [example for example in examples if example.split == "train"]
+        self.dev = [example for example in examples if example.split == "dev"]
+        if not self.train or not self.dev:
+            empty = "dev" if self.train else "train"
+            raise DataError(f'{recipe.manifest} has no item of split "{empty}"; training needs one')
+
+    def source(self, example: Example) -> Any:
+        """What `reader` reads of an example."""
+        return example.source
+
+    def dev_batches(self) -> Iterable[Batch]:
+        """For the likelihood of the first reference of each dev example."""
+        raise NotImplementedError
+
+    def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
+        from sightline.metrics import score
+
+        texts = {example.id: text for example, text in self._described(model, self.dev)}
+        references = {example.id: example.targets for example in self.dev}
+        scores = score(texts, references, self.scored, intervals=False)["corpus"]
+        return {"loss": nats_per_token(model, self.dev_batches()), **scores}
+
+    def samples(self, model: EncoderDecoder) -> str:
+        some = self.dev[:: max(1, len(self.dev) // SHOWN)][:SHOWN]
+        return "\n".join(
+            f"    {self.source(example)}\n      → {text}\n        ({example.targets[0]})"
+            for example, text in self._described(model, some)
+        )
+
+    def _described(self, model: EncoderDecoder, some: list[Example]) -> list[tuple[Example, str]]:
+        described = self.describer(model).describe([self.source(each) for each in some])
+        return [(e, d.text) for e, d in zip(some, described, strict=True)]
+
+
+def nats_per_token(model: EncoderDecoder, batches: Iterable[Batch]) -> float:
+    """The mean negative log-likelihood of the targets."""
+    import torch
+
+    device = next(model.parameters()).device
+    with torch.inference_mode():
+        model.eval()
+        losses = [model.loss(batch.to(device))[0] for batch in batches]
+    return sum(loss.nats for loss in losses) / max(1, sum(loss.tokens for loss in losses))
+
+
+def some_names(names: Iterable[object], most: int) -> str:
+    """The first ones, for a batch's name in errors."""
+    shown = [str(name) for name in names]
+    return ", ".join(shown[:most]) + (" …" if len(shown) > most else "")
