@@ -50,19 +50,16 @@ class Reader(Protocol):
     @property
     def takes(self) -> Literal["file", "text"]:
         """What a source is: a media file (a path, bytes, an array), or a text."""
-        ...
 
     @property
     def batch(self) -> int:
         """How many examples one search takes together."""
-        ...
 
     def read(self, source: Any, *, whole: bool = False) -> list[Inputs]:
         """A source's parts, usually one; a long text has several (unless `whole`), an empty none.
 
         A reader may take options of its medium besides, such as a picture's `focus`.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -200,9 +197,8 @@ class Describer:
 
     def _options(self, given: dict[str, Any]) -> tuple[dict[str, Any], Options]:
         """Those of the reader, and those of the search."""
-        reading = {"focus": given.pop("focus")} if given.get("focus") is not None else {}
-        given.pop("focus", None)
-        return reading, Options.of(given, self.defaults)
+        focus = given.pop("focus", None)
+        return {} if focus is None else {"focus": focus}, Options.of(given, self.defaults)
 
     # ------------------------------------------------------------- the same in parts, for servers
 

@@ -133,16 +133,12 @@ def _about(folder: Path) -> dict[str, Any]:
         version = about["format"]
         if not isinstance(version, int) or version < 1:
             raise ValueError(f"format {version!r}")
-        if version > FORMAT:
-            raise CheckpointError(
-                f"{folder} was exported by a newer Sightline (format {version}, this one reads "
-                f"{FORMAT}); upgrade with `pip install -U sightline`"
-            )
-        if version < FORMAT:
-            raise CheckpointError(
-                f"{folder} was exported by an older Sightline (format {version}, this one reads "
-                f"{FORMAT}); make it anew with `sightline export`"
-            )
+        if version != FORMAT:
+            newer = "a newer", "upgrade with `pip install -U sightline`"
+            older = "an older", "make it anew with `sightline export`"
+            which, cure = newer if version > FORMAT else older
+            numbers = f"format {version}, this one reads {FORMAT}"
+            raise CheckpointError(f"{folder} was exported by {which} Sightline ({numbers}); {cure}")
         files = dict(about["files"].items())
     except FileNotFoundError:
         raise CheckpointError(f"{folder} is not an export: it has no {EXPORT}") from None

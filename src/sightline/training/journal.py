@@ -9,15 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from sightline.training.checkpoint import Run
 
@@ -31,14 +24,14 @@ class Journal:
         self.tensorboard: Any = None
         self.wants_tensorboard = tensorboard
         self.steps = steps
-        self.progress = Progress(
-            TextColumn("training"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[status]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+        self.progress = progress.Progress(
+            "training",
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            "{task.fields[status]}",
+            progress.TimeElapsedColumn(),
+            "left",
+            progress.TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal,
         )
