@@ -49,12 +49,11 @@ def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
     lines: dict[Path, int] = {}
     for path in paths:
         entries = list(_entries(path))
-        blank_is_none = _is_text(path)
-        for entry in entries:
-            texts = [text for text in entry.texts if text.strip() or not blank_is_none]
-            references.setdefault(entry.id, []).extend(texts)
         if _is_text(path):
             lines[path] = len(entries)
+        for entry in entries:
+            texts = [text for text in entry.texts if text.strip() or path not in lines]
+            references.setdefault(entry.id, []).extend(texts)
     if len(set(lines.values())) > 1:
         short, long = min(lines, key=lines.__getitem__), max(lines, key=lines.__getitem__)
         raise DataError(
