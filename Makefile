@@ -26,7 +26,7 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 
 docs-reference: $(INSTALLED) ## generate the reference of recipe keys from the dataclasses
-	$(BIN)/python -m sightline.config.reference > $(RECIPE_KEYS).new
+	$(BIN)/python tools/recipe_keys.py > $(RECIPE_KEYS).new
 	mv $(RECIPE_KEYS).new $(RECIPE_KEYS)
 
 bench: $(INSTALLED) ## every benchmark, in one run on this machine

@@ -2,9 +2,10 @@
 
     python -m benchmarks.attention_places [MODEL]
 
-Boxes: each of the photos that ship is described by its own caption (forced decoding). For the words of its boxes, the
-attention inside the box is set against the box's part of the picture, against boxes of the same
-size anywhere in the picture, and against what the caption's other words leave there.
+Boxes: each of the photos that ship is described by its own caption (forced decoding). For the words
+of its boxes, the attention inside the box is set against the box's part of the picture, against
+boxes of the same size anywhere in the picture, and against what the caption's other words leave
+there.
 
 Halves (where ../shared/data/flickr8k is): two test pictures A and B are put into one, side by side
 or one above the other, and once more with their places exchanged. A word is A's if it names a thing
@@ -12,7 +13,7 @@ of A's references and nothing of its kind is in B's.
 - written: when the model writes a word of A, is most of its attention on A's half?
 - both named: in captions that name things of both, does A's half get more for A's words than for
   B's? Neither a place nor a picture that is looked at most can help here.
-- given: with a reference of A as the given text, is most of the attention for A's words on A's half,
+- given: with a reference of A as the text, is most of the attention for A's words on A's half,
   over both orders? The attention for a word knows the words before it, not the word; so this asks
   for more than looking where the next word is: the text has to lead the eye.
 A model that looks at one place, or anywhere, gets 50 % of each.
@@ -37,8 +38,8 @@ from benchmarks.encoded import encode_pictures
 from benchmarks.things import own_words
 from sightline.data.converters.published import flickr8k
 from sightline.data.manifest import Example, normalise_caption
-from sightline.figures.looks import looks_of
 from sightline.data.vocabulary import SPECIALS, UNKNOWN
+from sightline.figures.looks import looks_of
 from sightline.media.focus import Region
 from sightline.media.image import read_image
 from sightline.runtime.describer import Describer
@@ -65,9 +66,7 @@ def given(captioner: Describer, texts: Sequence[str]) -> list[Description]:
     """Given texts as descriptions of encoded pictures 0, 1, …; unknown words have no name."""
     known = captioner.codec.vocab.ids
     return [
-        replace(
-            forced, tokens=tuple(t if t in known else SPECIALS[UNKNOWN] for t in forced.tokens)
-        )
+        replace(forced, tokens=tuple(t if t in known else SPECIALS[UNKNOWN] for t in forced.tokens))
         for forced in captioner.force(range(len(texts)), texts)
     ]
 

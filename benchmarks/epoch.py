@@ -1,4 +1,4 @@
-"""An epoch of the recipe that ships, beside the same epoch by the straightforward loop.
+"""An epoch of the recipe that ships, against the same epoch by the straightforward loop.
 
     python -m benchmarks.epoch [batches]
 

@@ -147,9 +147,9 @@ async def open_loop(port: int, rate: float, seconds: float, pid: int) -> tuple[O
 
 
 def resident_megabytes(pid: int) -> int:
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert found is not None
-    return int(found[1]) // 1024
+    resident = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert resident is not None
+    return int(resident[1]) // 1024
 
 
 @contextmanager
@@ -160,11 +160,11 @@ def served(*arguments: str) -> Iterator[tuple[int, int]]:
     assert server.stderr is not None
     try:
         line = server.stderr.readline()
-        found = re.search(r":(\d+)/$", line.strip())
-        assert found is not None, line
+        port = re.search(r":(\d+)/$", line.strip())
+        assert port is not None, line
         # discard its log: a full pipe would block it
         drain = subprocess.Popen(["cat"], stdin=server.stderr, stdout=subprocess.DEVNULL)
-        yield int(found[1]), server.pid
+        yield int(port[1]), server.pid
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(60)

@@ -1,4 +1,4 @@
-"""Our LSTM layer's training step beside `torch.nn.LSTM`'s, and beside its matrix products alone.
+"""Our LSTM layer's training step against `torch.nn.LSTM`'s, and its matrix products alone.
 
 python -m benchmarks.lstm
 """

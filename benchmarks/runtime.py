@@ -1,4 +1,4 @@
-"""The light runtime: describing, translating and writing with exported models, beside the encoder.
+"""The light runtime: describing, translating and writing with exported models, as ratios.
 
 python -m benchmarks.runtime [--captioner default] [--translator RUN] [--torch RUN] [--pictures N]
     [--watched N]
@@ -28,9 +28,11 @@ from PIL import Image
 
 from benchmarks import machine
 from sightline import search, zoo
-from sightline.media.image import preprocess, read_image
-from sightline.runtime import model_folder as exported
+from sightline.runtime import model_folder
+from sightline.runtime.describer import Describer
+from sightline.search.constraints import Banned
 from sightline.tasks import load_model
+from sightline.types import ContextSet
 
 PHOTOS = Path(__file__).parents[1] / "src" / "sightline" / "samples"
 THREADS = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
@@ -78,40 +80,41 @@ def captioning(options: Any) -> None:
 
 def photos(folder: Path, count: int) -> list[Path]:
     """The samples that ship, over and over; noise of a photo's size where there are none."""
-    found = sorted(PHOTOS.glob("*.jpg"))
-    if not found:
+    files = sorted(PHOTOS.glob("*.jpg"))
+    if not files:
         rng = np.random.default_rng(0)
         for number in range(8):
             small = Image.fromarray(rng.integers(0, 256, (30, 40, 3), dtype=np.uint8))
             small.resize((500, 375), Image.Resampling.BICUBIC).save(folder / f"{number}.jpg")
-        found = sorted(folder.glob("*.jpg"))
-    return [found[i % len(found)] for i in range(count)]
+        files = sorted(folder.glob("*.jpg"))
+    return [files[i % len(files)] for i in range(count)]
 
 
-def parts(model: Any, files: list[Path]) -> float:
-    """One photo at a time, beam 5, and what it consists of; gives the encoder's own seconds.
+def parts(model: Describer, files: list[Path]) -> float:
+    """One photo at a time, beam 5, and what it consists of; gives the seconds of the encoder.
 
     Means over the samples, whose captions are of several lengths.
     """
-    some, size, settings = files[: len(set(files))], 5, model.recipe.search
-    pictures = [model.read(file).image[None] for file in some]
-    vectors = [model.encoder.encode(picture) for picture in pictures]
+    some, size, settings = files[: len(set(files))], 5, model.codec.search
+    pictures = [model.reader.read(file)[0] for file in some]
+    contexts = [model.encode(picture) for picture in pictures]
+    stepper = search.constrain(model.stepper, Banned(model.codec.banned))
     options = search.BeamOptions(
         max_length=settings.max_length, size=size, length_penalty=settings.length_penalty
     )
-    steps = [sum(1 for _ in search.beam(model.stepper, each, options)) for each in vectors]
-    state = model.stepper.select(model.stepper.start(vectors[0]), np.zeros(size, np.int64))
-    tokens = np.full(size, model.stepper.begin)
+    steps = [sum(1 for _ in search.beam(stepper, each, options)) for each in contexts]
+    state = stepper.select(stepper.start(contexts[0]), np.zeros(size, np.int64))
+    tokens, leading = np.full(size, stepper.begin), cast(Any, stepper).leading
 
-    def found(each: Any) -> Any:
-        return search.finish(search.beam(model.stepper, each, options))
+    def searched(each: ContextSet) -> Any:
+        return search.finish(search.beam(stepper, each, options))
 
-    encoder, whole = mean(model.encoder.encode, pictures), mean(found, vectors)
-    step = best(lambda: model.stepper.leading(state, tokens, 2 * size), 50)
+    encoder, whole = mean(model.encode, pictures), mean(searched, contexts)
+    step = best(lambda: leading(state, tokens, 2 * size), 50)
     rows = {
         "the encoder alone": encoder,
-        "reading and preprocessing": mean(model.read, some),
-        "start (keys, first state)": mean(model.stepper.start, vectors),
+        "reading and preprocessing": mean(model.reader.read, some),
+        "start (keys, first state)": mean(stepper.start, contexts),
         f"{np.mean(steps):.1f} steps of the decoder": float(np.mean(steps)) * step,
         "the whole search": whole,
         "encoder and search": encoder + whole,
@@ -123,7 +126,7 @@ def parts(model: Any, files: list[Path]) -> float:
     return encoder
 
 
-def batches(model: Any, files: list[Path], encoder: float) -> None:
+def batches(model: Describer, files: list[Path], encoder: float) -> None:
     title("Photos per second in batches", "× the encoder's own")
     for count in (1, 4, 16, 64):
         for beam in (1, 5, 10):
@@ -133,14 +136,14 @@ def batches(model: Any, files: list[Path], encoder: float) -> None:
 
 
 def settings(captioner: str, files: list[Path]) -> None:
-    """What onnxruntime can be told: why `exported.session_options` is as it is."""
-    picture = preprocess(read_image(files[0]), load_model(captioner).encoder.spec)[None]
+    """What can be set of onnxruntime: why `model_folder.session_options` is as it is."""
+    (picture,) = load_model(captioner).reader.read(files[0])
     baseline = 0.0
     title("Session options: encoder, then describe (beam 5)", "× the first")
     for name, choice in CHOICES.items():
         with chosen(**choice):
             model = load_model(captioner)
-            encoder = best(lambda m=model: m.encoder.encode(picture))
+            encoder = best(lambda m=model: m.encode(picture))
             whole = best(lambda m=model: m.describe(files[0], beam=5))
             baseline = baseline or whole
             line(name, f"{1000 * encoder:.1f}, {1000 * whole:.1f} ms", whole / baseline)
@@ -158,19 +161,19 @@ CHOICES: dict[str, dict[str, Any]] = {
 @contextmanager
 def chosen(**choice: Any) -> Iterator[None]:
     """For a while, other session options."""
-    usual = exported.session_options
-    exported.session_options = lambda threads=None: usual(**{"threads": threads, **choice})
+    usual = model_folder.session_options
+    model_folder.session_options = lambda threads=None: usual(**{"threads": threads, **choice})
     try:
         yield
     finally:
-        exported.session_options = usual
+        model_folder.session_options = usual
 
 
-def against_torch(model: Any, files: list[Path], encoder: float) -> None:
-    picture = preprocess(read_image(files[0]), model.encoder.spec)[None]
+def against_torch(model: Describer, files: list[Path], encoder: float) -> None:
+    (picture,) = model.reader.read(files[0])
     title("The same model in PyTorch", "× the exported encoder")
     for name, work in {
-        "the encoder alone": lambda: model.encoder.encode(picture),
+        "the encoder alone": lambda: model.encode(picture),
         "describe, beam 5": lambda: model.describe(files[0], beam=5),
     }.items():
         seconds = best(work)
@@ -183,7 +186,7 @@ def start_up(captioner: str, photo: Path) -> None:
         "python": ["-c", "pass"],
         "python and all imports": [
             "-c",
-            "import onnxruntime, sightline.cli, sightline.tasks.caption, sightline.runtime.load",
+            "import onnxruntime, sightline.cli, sightline.tasks.exported",
         ],
         "sightline describe PHOTO": [
             "-m", "sightline.cli", "describe", str(photo), "--model", captioner,
@@ -226,7 +229,7 @@ def watched(captioner: str, some: list[str], count: int) -> None:
 
 
 class Printed(io.StringIO):
-    """Output that is let go, and the most memory held when so many lines had been written."""
+    """Output that is discarded, and the most memory held when so many lines had been written."""
 
     def __init__(self, marks: dict[int, str]) -> None:
         super().__init__()
@@ -244,8 +247,8 @@ def most_held() -> float:
     """MB. Linux counts what the parent held before this program was begun into `getrusage`."""
     status = Path("/proc/self/status")
     if status.exists():
-        found = [row for row in status.read_text().splitlines() if row.startswith("VmHWM")]
-        return int(found[0].split()[1]) / 1024
+        (peak,) = [row for row in status.read_text().splitlines() if row.startswith("VmHWM")]
+        return int(peak.split()[1]) / 1024
     unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
@@ -253,25 +256,25 @@ def most_held() -> float:
 # ---------------------------------------------------------------------------------- text
 
 
-def translating(model: Any) -> None:
+def translating(model: Describer) -> None:
     """Sentences of about ten words."""
     words = ["a", "young", "man", "in", "red", "is", "standing", "of", "the", "house"]
     rng = np.random.default_rng(0)
     sentences = [" ".join(rng.choice(words, rng.integers(6, 15))) for _ in range(128)]
     title("Translation, sentences per second", "× one at a time, beam 5")
-    alone = best(lambda: model.translate(sentences[0], beam=5))
+    alone = best(lambda: model.describe(sentences[0], beam=5))
     line("one at a time, beam 5", f"{1 / alone:.1f} /s", 1.0)
     for beam in (1, 5, 10):
-        seconds = best(lambda b=beam: model.translate(sentences, beam=b), 2) / len(sentences)
+        seconds = best(lambda b=beam: model.describe(sentences, beam=b), 2) / len(sentences)
         line(f"128 together, beam {beam}", f"{1 / seconds:.1f} /s", alone / seconds)
 
 
-def writing(model: Any) -> None:
+def writing(model: Describer) -> None:
     title("A language model, characters per second", "× one text")
-    alone = best(lambda: model.sample("A", length=200), 3) / 200
+    alone = best(lambda: model.describe("A", length=200), 3) / 200
     line("one text", f"{1 / alone:.0f} /s", 1.0)
     for count in (8, 64):
-        seconds = best(lambda n=count: model.sample("A", length=50, samples=n), 3) / (50 * count)
+        seconds = best(lambda n=count: model.describe("A", length=50, n_best=n), 3) / (50 * count)
         line(f"{count} texts at once", f"{1 / seconds:.0f} /s", alone / seconds)
 
 

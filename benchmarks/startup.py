@@ -1,4 +1,4 @@
-"""How long `import sightline` and the command line's help take, beside bare Python.
+"""How long `import sightline` and the command line's help take, against bare Python.
 
 python -m benchmarks.startup
 """

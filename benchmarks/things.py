@@ -42,14 +42,14 @@ KINDS = [
 
 
 def own_words(mine: Sequence[str], others: Sequence[str]) -> set[str]:
-    """Words for things of which at least two of my captions tell, and none of the others'."""
-    told_here = [set(normalise_caption(text).split()) for text in mine]
-    told_there = {word for text in others for word in normalise_caption(text).split()}
+    """Words for things that at least two of my captions name, and none of the others'."""
+    here = [set(normalise_caption(text).split()) for text in mine]
+    there = {word for text in others for word in normalise_caption(text).split()}
     return {
         word
         for kind in KINDS
-        if not told_there & {w for k in KINDS if k & kind for w in k}
-        and sum(bool(words & kind) for words in told_here) >= 2
+        if not there & {w for k in KINDS if k & kind for w in k}
+        and sum(bool(words & kind) for words in here) >= 2
         for word in kind
-        if any(word in words for words in told_here)
+        if any(word in words for words in here)
     }

@@ -1,4 +1,4 @@
-"""One training step of the captioner beside its matrix products at this machine's measured peak.
+"""One training step of the captioner against its matrix products at the machine's measured peak.
 
     python -m benchmarks.training_step [repeats]
 

@@ -38,8 +38,7 @@ def test_only_networks_training_and_export_need_the_train_extra_to_be_imported(c
     modules = [
         ".".join(path.with_suffix("").parts).removesuffix(".__init__")
         for path in paths
-        if path.parts[1] not in ("nn", "training", "export")
-        and not path.match("tasks/*/model.py")
+        if path.parts[1] not in ("nn", "training", "export") and not path.match("tasks/*/model.py")
     ]
     assert len(modules) > 50
     script = (

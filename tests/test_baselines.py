@@ -8,7 +8,9 @@ from sightline.data.manifest import read_split
 from sightline.metrics import score
 
 
-def test_three_models_are_trained_alike_in_three_steps_and_scored(shapes, tmp_path, monkeypatch, capsys):
+def test_three_models_are_trained_alike_in_three_steps_and_scored(
+    shapes, tmp_path, monkeypatch, capsys
+):
     _, recipe, _ = shapes
     benchmark = importlib.import_module("benchmarks.baselines")
     commands = []
@@ -25,7 +27,9 @@ def test_three_models_are_trained_alike_in_three_steps_and_scored(shapes, tmp_pa
         *("training.steps=6", "training.evaluate_every=3", "training.schedule.warmup=0"),
     ]
     monkeypatch.setattr(benchmark, "SAME", small)
-    monkeypatch.setattr(benchmark, "REWARD", ["self_critical=2", "model.dropout=0", "training.steps=3"])
+    monkeypatch.setattr(
+        benchmark, "REWARD", ["self_critical=2", "model.dropout=0", "training.steps=3"]
+    )
     given = [
         recipe.manifest,
         "default",
@@ -54,7 +58,9 @@ def test_three_models_are_trained_alike_in_three_steps_and_scored(shapes, tmp_pa
     described = model.describe([example.media for example in examples])
     texts = {e.id: d.text for e, d in zip(examples, described, strict=True)}
     expected = score(texts, {e.id: e.targets for e in examples}, ["bleu", "meteor", "cider"])
-    rows = [line.split() for line in printed if line.startswith("show-and-tell") and "−" not in line]
+    rows = [
+        line.split() for line in printed if line.startswith("show-and-tell") and "−" not in line
+    ]
     assert [row[1] for row in rows] == ["1", "2", "mean"] * 3
     assert rows[7][2:] == [f"{100 * expected['corpus'][key]:.1f}" for key in benchmark.SHOWN]
     pairs = [line for line in printed if "−" in line]

@@ -17,14 +17,12 @@ from sightline.errors import UserError
 from sightline.search import BeamOptions, beam, finish, greedy, rescore, sample
 from sightline.search.constraints import (
     FEW,
-    All,
     Banned,
     Constrained,
     Constraint,
     Mask,
     MinLength,
     NoRepeatedNgrams,
-    NoRepeatedWords,
     Prefix,
     Rows,
     Shortlist,
@@ -75,9 +73,13 @@ class Brackets(Constraint):
 class Case:
     """A constraint for some of the examples, and the same as rules."""
 
-    make: Callable[[slice], Constraint]
+    make: Callable[[slice], Constraint | tuple[Constraint, ...]]
     rule: Rule = lambda example, written, token: True  # what keeps the model's own log-probs
     listed: Rule = lambda example, written, token: True  # what is renormalised
+
+    def constraints(self, some: slice) -> tuple[Constraint, ...]:
+        made = self.make(some)
+        return made if isinstance(made, tuple) else (made,)
 
 
 def no_repeated(n: int) -> Rule:
@@ -109,19 +111,14 @@ CASES = {
     "min_length": Case(lambda some: MinLength(3), lambda e, w, t: t != 0 or len(w) >= 2),
     "no_token_twice": Case(lambda some: NoRepeatedNgrams(1), no_repeated(1)),
     "no_bigram_twice": Case(lambda some: NoRepeatedNgrams(2), no_repeated(2)),
-    "no_word_twice": Case(
-        lambda some: NoRepeatedWords([2, 4]), lambda e, w, t: t not in (2, 4) or t not in w
-    ),
     "banned": Case(lambda some: Banned([1, 3]), listed=lambda e, w, t: t not in (1, 3)),
     "shortlist": Case(
         lambda some: Shortlist(CHOICES[some]), listed=lambda e, w, t: bool(CHOICES[e, t])
     ),
     "all": Case(
-        lambda some: All(
-            MinLength(3), Prefix(PREFIXES[some]), All(Banned([1]), NoRepeatedWords([2]))
-        ),
+        lambda some: (MinLength(3), Prefix(PREFIXES[some]), Banned([1]), NoRepeatedNgrams(2)),
         lambda e, w, t: (
-            follows_prefix(e, w, t) and (t != 0 or len(w) >= 2) and not (t == 2 and t in w)
+            follows_prefix(e, w, t) and (t != 0 or len(w) >= 2) and no_repeated(2)(e, w, t)
         ),
         lambda e, w, t: t != 1,
     ),
@@ -159,7 +156,8 @@ def test_a_beam_that_holds_everything_equals_exhaustive_search_of_what_is_allowe
     for seed in range(3):
         table = TableStepper(seed=seed, sharpness=2.0, impossible=0.2 * (seed == 2))
         found = run(
-            constrain(table, case.make(EVERY)), NAMES, size=700 * groups, n_best=700 * groups,
+            constrain(table, *case.constraints(EVERY)), NAMES,
+            size=700 * groups, n_best=700 * groups,
             max_length=4, length_penalty=penalty, groups=groups,
         )  # fmt: skip
         for example, hypotheses in enumerate(found):
@@ -190,13 +188,13 @@ def test_batch_equals_singles(
     options = BeamOptions(
         size=4, n_best=4, max_length=6, length_penalty=0.7, groups=groups, keep_tree=True
     )
-    *_, batch = beam(constrain(table, case.make(EVERY)), named(NAMES), options)
+    *_, batch = beam(constrain(table, *case.constraints(EVERY)), named(NAMES), options)
     drawn = finish(
-        sample(constrain(table, case.make(EVERY)), named(NAMES), max_length=6, samples=2)
+        sample(constrain(table, *case.constraints(EVERY)), named(NAMES), max_length=6, samples=2)
     )
     assert batch.tree is not None
     for i, name in enumerate(NAMES):
-        alone = constrain(table, case.make(slice(i, i + 1)))
+        alone = constrain(table, *case.constraints(slice(i, i + 1)))
         *_, single = beam(alone, named([name]), options)
         assert single.tree is not None
         assert same(batch.hypotheses[i], single.hypotheses[0])
@@ -213,7 +211,7 @@ def test_every_search_keeps_the_rules_and_the_log_probs(
 ) -> None:
     """Log-probs are the model's own, or renormalised where the constraint says so."""
     table = TableStepper(seed=seed, end_bias=1.0, impossible=impossible)
-    stepper = constrain(table, case.make(EVERY))
+    stepper = constrain(table, *case.constraints(EVERY))
     searches = [
         beam(stepper, named(NAMES), BeamOptions(size=4, n_best=4, max_length=5)),
         beam(stepper, named(NAMES), BeamOptions(size=4, n_best=4, max_length=5, groups=2)),
@@ -228,7 +226,7 @@ def test_every_search_keeps_the_rules_and_the_log_probs(
                 expected = [log_probs(h.tokens[:t])[token] for t, token in enumerate(h.tokens)]
                 assert np.isfinite(expected).all()
                 np.testing.assert_allclose(h.log_probs, expected, rtol=1e-5, atol=1e-6)
-                if not any(part.renormalised for part in All(case.make(EVERY)).parts):
+                if not any(part.renormalised for part in case.constraints(EVERY)):
                     again = rescore(table, named([NAMES[example]]), [h.tokens])[0]
                     assert np.array_equal(h.log_probs, again.log_probs)
                     if h.tokens:
@@ -239,7 +237,7 @@ def test_every_search_keeps_the_rules_and_the_log_probs(
 @few
 @given(seed=seeds)
 def test_a_beam_of_one_equals_greedy(case: Case, seed: int) -> None:
-    stepper = constrain(TableStepper(seed=seed, impossible=0.2), case.make(EVERY))
+    stepper = constrain(TableStepper(seed=seed, impossible=0.2), *case.constraints(EVERY))
     by_greedy = finish(greedy(stepper, named(NAMES), max_length=6))
     for ours, theirs in zip(run(stepper, NAMES, size=1, max_length=6), by_greedy, strict=True):
         assert same(ours, theirs)
@@ -251,7 +249,7 @@ def test_a_beam_of_one_equals_greedy(case: Case, seed: int) -> None:
 def test_the_first_group_equals_the_plain_beam_of_its_size(
     case: Case, seed: int, diversity: float
 ) -> None:
-    stepper = constrain(TableStepper(seed=seed, end_bias=0.5), case.make(EVERY))
+    stepper = constrain(TableStepper(seed=seed, end_bias=0.5), *case.constraints(EVERY))
     plain = run(stepper, NAMES, size=2, n_best=2, max_length=5)
     diverse = run(stepper, NAMES, size=6, n_best=6, max_length=5, groups=3, diversity=diversity)
     for ours, theirs in zip(plain, diverse, strict=True):
@@ -293,10 +291,11 @@ def test_dropping_what_is_forbidden_from_the_likeliest_is_exact(
     case: Case, seed: int, vocab: int, size: int, tied: bool
 ) -> None:
     table = (TiedTable if tied else LeadingTable)(vocab_size=vocab, seed=seed, impossible=0.3)
-    constraint = case.make(EVERY)
-    if isinstance(constraint, Shortlist):
-        constraint = Shortlist(np.tile(constraint.choices, vocab // 5))
-    stepper = constrain(table, constraint)
+    constraints = [
+        Shortlist(np.tile(each.choices, vocab // 5)) if isinstance(each, Shortlist) else each
+        for each in case.constraints(EVERY)
+    ]
+    stepper = constrain(table, *constraints)
     assert isinstance(stepper, Constrained)
     whole = copy.copy(stepper)
     whole.leading = None  # type: ignore[assignment, method-assign]
@@ -420,7 +419,7 @@ def test_the_order_of_constraints_does_not_matter() -> None:
         constrain(table, *parts[::-1]),
         constrain(constrain(table, parts[1]), parts[0]),
         constrain(constrain(table, parts[0]), parts[1]),
-        Constrained(table, All(*parts)),
+        Constrained(table, *parts),
     ):
         assert np.array_equal(after(stepper, []), at_once)
     assert at_once[0, 3] < -0.01  # the forced token has the model's log-probability, not 0
@@ -495,10 +494,9 @@ def test_constraints_that_do_not_fit_are_refused() -> None:
     for wrong in (
         lambda: MinLength(-1),
         lambda: NoRepeatedNgrams(0),
-        lambda: constrain(small, NoRepeatedWords([4])).start(named([1])),
         lambda: constrain(small, Banned([-1])).start(named([1])),
         lambda: constrain(small, Shortlist(CHOICES)).start(named(NAMES)),
-        lambda: constrain(small, All(MinLength(2), Prefix([[9]]))).start(named([1])),
+        lambda: constrain(small, MinLength(2), Prefix([[9]])).start(named([1])),
     ):
         with pytest.raises(UserError):
             wrong()

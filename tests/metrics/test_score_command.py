@@ -128,7 +128,7 @@ def test_missing_meteor_is_said_in_one_line(files, monkeypatch):
 
 
 BAD = {
-    "gone.json": (None, "no such file"),
+    "gone.json": (None, "no text file at"),
     "twice.json": ('[{"image_id": 1, "caption": "a"}, {"image_id": 1, "caption": "b"}]', "entry 2"),
     "two.jsonl": ('{"id": 1, "captions": ["a", "b"]}', "line 1: item '1' has 2 hypotheses"),
     "stranger.json": ('[{"image_id": 77, "caption": "a"}]', "'77' has a hypothesis but no"),

@@ -75,13 +75,8 @@ def score(
             key: result[key] for key in ("corpus", "signatures", "intervals")
         }
         if comparison is not None:
-            content["comparison"] = {
-                "with": str(compare),
-                "corpus": comparison["second"],
-                "difference": comparison["difference"],
-                "intervals": comparison["intervals"],
-                "p": comparison["p"],
-            }
+            kept = {key: comparison[key] for key in ("difference", "intervals", "p")}
+            content["comparison"] = {"with": str(compare), "corpus": comparison["second"], **kept}
         print(json.dumps(content, indent=2))
     else:
         count = sum(len(texts) for texts in known.values())

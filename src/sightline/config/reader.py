@@ -13,16 +13,14 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import yaml
 
 from sightline.errors import ConfigError
 
-_MAP, _NULL, _STR = (f"tag:yaml.org,2002:{kind}" for kind in ("map", "null", "str"))
+NULL = "tag:yaml.org,2002:null"
 T = TypeVar("T")
-MOST_VALUES = 100_000  # in one file, with its aliases written out
 _WORDS: dict[Any, str] = {
     str: "text",
     bool: "true or false",
@@ -41,100 +39,6 @@ class Check(NamedTuple):
 
 class _OutOfRange(ConfigError):
     """A value of the right type that its Check refuses."""
-
-
-def compose_file(path: Path) -> yaml.MappingNode:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        message = f"no recipe at {path}; `sightline recipes` lists the shipped ones"
-        raise ConfigError(message) from None
-    except IsADirectoryError:
-        raise ConfigError(f"{path} is a folder; give the recipe's YAML file") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}); is it a recipe?") from None
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    return compose(text, str(path))
-
-
-def compose(text: str, name: str) -> yaml.MappingNode:
-    """The root mapping of a YAML text; errors call it `name`."""
-    try:
-        root = _compose(text, name)
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        what = f"the character {text[error.position]!r} cannot be in YAML; is it a recipe?"
-        raise ConfigError(f"{name}:{line}: {what}") from None
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError(f"{name}:{line}: not YAML: {error.problem}") from None
-    except RecursionError:
-        raise ConfigError(f"{name}: nested too deeply; is it a recipe?") from None
-    if root is None:
-        return yaml.MappingNode(_MAP, [])
-    if not isinstance(root, yaml.MappingNode):
-        line = root.start_mark.line + 1
-        raise ConfigError(f"{name}:{line}: a recipe is a mapping of `key: value` lines")
-    return root
-
-
-def _compose(text: str, name: str) -> yaml.Node | None:
-    root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
-    if root is not None and _written_out(root, {}) > MOST_VALUES:
-        raise ConfigError(
-            f"{name}: its aliases (`*name`) stand for more than {MOST_VALUES:,} values; "
-            "write the values out"
-        )
-    return root
-
-
-def _written_out(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """How many nodes there are with every alias replaced by a copy of its anchor, or too many."""
-    too_many = MOST_VALUES + 1
-    if id(node) not in sizes:
-        sizes[id(node)] = too_many  # if met again while open: an anchor that contains itself
-        below = sum(_written_out(child, sizes) for child in _children(node))
-        sizes[id(node)] = min(1 + below, too_many)
-    return sizes[id(node)]
-
-
-def _children(node: yaml.Node) -> list[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return [part for pair in node.value for part in pair]
-    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
-
-
-def override_node(value: str, name: str) -> yaml.Node:
-    """An override's value as YAML; what is not YAML, such as `*`, is plain text."""
-    try:
-        node = _compose(value, name)
-    except (yaml.YAMLError, RecursionError):
-        node = None
-    if node is None:
-        return yaml.ScalarNode(_STR if value else _NULL, value)
-    _forget_lines(node)
-    return node
-
-
-def _forget_lines(node: yaml.Node) -> None:
-    """An override has no line: without marks, its errors name the key instead."""
-    if node.start_mark is not None:
-        node.start_mark = None
-        for child in _children(node):
-            _forget_lines(child)
-
-
-def replaced(mapping: yaml.Node, path: list[str], value: yaml.Node) -> yaml.MappingNode:
-    """The mapping with `value` at `path`; a copy, since YAML anchors may share the original."""
-    is_section = isinstance(mapping, yaml.MappingNode)
-    pairs = list(mapping.value) if is_section else []
-    at = next((i for i, (key, _) in enumerate(pairs) if key.value == path[0]), len(pairs))
-    if at == len(pairs):
-        pairs.append((yaml.ScalarNode(_STR, path[0]), yaml.ScalarNode(_NULL, "")))
-    key, child = pairs[at]
-    pairs[at] = (key, value if len(path) == 1 else replaced(child, path[1:], value))
-    return yaml.MappingNode(_MAP, pairs, mapping.start_mark if is_section else None)
 
 
 @dataclass(frozen=True)
@@ -218,7 +122,7 @@ class Reader:
 
     def convert_union(self, node: yaml.Node, arms: tuple[Any, ...], key: str) -> Any:
         """A value of the first arm that can read it, the narrowest arms first."""
-        if node.tag == _NULL and type(None) in arms:
+        if node.tag == NULL and type(None) in arms:
             return None
         arms = tuple(arm for arm in arms if arm is not type(None))
         errors: dict[Any, ConfigError] = {}
@@ -318,7 +222,7 @@ def _choose(node: yaml.Node, choices: tuple[Any, ...]) -> Any:
 
 def _scalar(node: yaml.Node, hint: type) -> Any:
     """Read as written, not as YAML 1.1 sees it: there 1e-3 is text, 010 is 8 and `no` is false."""
-    if isinstance(node, yaml.ScalarNode) and node.tag != _NULL:
+    if isinstance(node, yaml.ScalarNode) and node.tag != NULL:
         text = node.value
         if hint is str:
             return text

@@ -1,7 +1,7 @@
 """The sections that recipes of several tasks share, as frozen dataclasses.
 
 A comment next to or above a field is its entry in `docs/reference/recipe-keys.md`, which
-`config/reference.py` generates.
+`tools/recipe_keys.py` generates.
 """
 
 from __future__ import annotations

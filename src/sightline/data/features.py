@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +60,13 @@ def extract(
     together, in one DataError; with `skip_bad` the cache lacks them. A missing file stops at once.
     """
     header = Header(json.loads(json.dumps(key)), dimension)  # as it will be read back
-    stamps, bad = _stamps(items)
+    stamps: dict[str, str] = {}
+    bad: dict[str, str] = {}  # why a file cannot be used
+    for name, path in items.items():
+        try:
+            stamps[name] = _stamp(path)
+        except DataError as error:
+            bad[name] = str(error)
     if bad and not skip_bad:
         raise _bad_files(bad, len(items))
     if not is_complete(folder, header, stamps):
@@ -75,8 +80,10 @@ def extract(
                 }
                 vectors = {n: _half(v, header, folder) for n, v in encoded.items() if n not in bad}
                 if number == 0:  # how long items are is not known before
-                    size = sum(each.nbytes for each in vectors.values())
-                    _check_space(folder, size * len(todo) // len(batch))
+                    size = sum(each.nbytes for each in vectors.values()) * len(todo) // len(batch)
+                    if size > (free := shutil.disk_usage(folder).free):
+                        message = f"features need {size:,} bytes, and {free:,} are free"
+                        raise DataError(f"{folder}: {message}")
                 append(folder, [(n, stamps[n], v) for n, v in vectors.items()])
     if bad and not skip_bad:
         raise _bad_files(bad, len(items))
@@ -91,38 +98,27 @@ def _batches(
     label: str | None,  # of the progress bar
 ) -> Iterator[dict[str, NDArray[Any]]]:
     """Prepared items by id, `size` at a time."""
-    files = _Prepared(list(todo.values()), prepare)
-    outcomes: Iterator[NDArray[Any] | DataError] = ahead(files, depth=2 * size)
+
+    def prepared(path: Path) -> NDArray[Any] | DataError:
+        try:
+            return prepare(path)
+        except DataError as error:  # the others are still prepared
+            return error
+
+    outcomes: Iterator[Any] = ahead(prepared, todo.values(), depth=2 * size)
     if label is not None and todo:
         outcomes = counted(outcomes, len(todo), label)
-
-    def good() -> Iterator[tuple[str, NDArray[Any]]]:
-        for name, outcome in zip(todo, outcomes, strict=True):
-            if isinstance(outcome, DataError):
-                bad[name] = str(outcome)
-            else:
-                yield name, outcome
-
-    usable = good()
-    while batch := dict(islice(usable, size)):
+    batch: dict[str, NDArray[Any]] = {}
+    for name, outcome in zip(todo, outcomes, strict=True):
+        if isinstance(outcome, DataError):
+            bad[name] = str(outcome)
+        else:
+            batch[name] = outcome
+        if len(batch) == size:
+            yield batch
+            batch = {}
+    if batch:
         yield batch
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """What `prepare` makes of each file, or its error, so that the others are still prepared."""
-
-    paths: Sequence[Path]
-    prepare: Prepare
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, position: int) -> NDArray[Any] | DataError:
-        try:
-            return self.prepare(self.paths[position])
-        except DataError as error:
-            return error
 
 
 def _half(vectors: NDArray[Any], header: Header, folder: Path) -> NDArray[np.float16]:
@@ -149,29 +145,11 @@ def _stamp(path: Path) -> str:
     return f"{size}-{check:08x}"
 
 
-def _stamps(items: Mapping[str, Path]) -> tuple[dict[str, str], dict[str, str]]:
-    """Each file's stamp, and why the others cannot be opened."""
-    stamps: dict[str, str] = {}
-    bad: dict[str, str] = {}
-    for name, path in items.items():
-        try:
-            stamps[name] = _stamp(path)
-        except DataError as error:
-            bad[name] = str(error)
-    return stamps, bad
-
-
 def _bad_files(bad: Mapping[str, str], total: int) -> DataError:
     shown = list(bad.values())[:_SHOWN]
     more = [f"… and {len(bad) - _SHOWN} more"] if len(bad) > _SHOWN else []
     first = f"{len(bad)} of {total} files cannot be used; fix or remove them, or skip them:"
     return DataError("\n  ".join([first, *shown, *more]))
-
-
-def _check_space(folder: Path, needed: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise DataError(f"{folder}: features need {needed:,} bytes, and {free:,} are free")
 
 
 # ---------------------------------------------------------------- pictures
@@ -237,9 +215,8 @@ def extract_features(
         if below is not None and below.stamps.get(names[path]) == _stamp(path):
             stream = below.read([names[path]])  # (1, M', D')
         else:
-            stream = read_picture(path, key.spec, (key.rows, key.columns))[
-                "pictures"
-            ]  # (1, 3, S, S)
+            inputs = read_picture(path, key.spec, (key.rows, key.columns))
+            stream = inputs["pictures"]  # (1, 3, S, S)
         return np.asarray(stream.values[0])
 
     return extract(

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
 
-T_co = TypeVar("T_co", covariant=True)
-
-
-class Indexed(Protocol[T_co]):
-    """An epoch: batch `position` is a function of the position alone, prepared when indexed."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, position: int, /) -> T_co: ...
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-def ahead(epoch: Indexed[T_co], start: int = 0, depth: int = 2) -> Generator[T_co, None, None]:
-    """`epoch[start]`, `epoch[start + 1]` … to its end, each prepared in one background thread.
+def ahead(
+    prepare: Callable[[Item], Result], items: Iterable[Item], depth: int = 2
+) -> Generator[Result, None, None]:
+    """`prepare(item)` of each item in order, in one background thread.
 
-    At most `depth` batches beyond the one in use are prepared or in preparation. An exception is
-    raised at the position whose preparation failed. Closing the iterator, or an exception in its
-    consumer, cancels what has not begun and waits for the one batch in preparation.
+    At most `depth` results beyond the one in use are prepared or in preparation. An exception is
+    raised at the item whose preparation failed. Closing the iterator, or an exception in its
+    consumer, cancels what has not begun and waits for the one item in preparation.
     """
-    positions = range(start, len(epoch))
+    waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ahead") as thread:
-        waiting = deque(thread.submit(epoch.__getitem__, at) for at in positions[:depth])
         try:
-            for position in positions:
-                if position + depth < len(epoch):
-                    waiting.append(thread.submit(epoch.__getitem__, position + depth))
-                yield waiting.popleft().result()  # no name, so that it is freed with its consumer's
+            for item in items:
+                waiting.append(thread.submit(prepare, item))
+                if len(waiting) > depth:
+                    yield waiting.popleft().result()  # no name: it is freed with its consumer's
+            while waiting:
+                yield waiting.popleft().result()
         finally:
             for future in waiting:
                 future.cancel()

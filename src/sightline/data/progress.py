@@ -14,25 +14,14 @@ _LOG_EVERY = 30.0  # seconds
 def counted(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
     """The items, with a bar and the time left on stderr as they are consumed."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield from _logged(items, total, what)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as bar:
+    columns = BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress("{task.description}", *columns, console=console) as bar:
         task = bar.add_task(what, total=total)
         for item in items:
             yield item

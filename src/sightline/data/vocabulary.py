@@ -58,11 +58,7 @@ class Vocabulary:
         return len(self.tokens)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocabulary) and (self.kind, self.tokens, self.merges) == (
-            other.kind,
-            other.tokens,
-            other.merges,
-        )
+        return isinstance(other, Vocabulary) and self.__reduce__() == other.__reduce__()
 
     def __hash__(self) -> int:
         return hash((self.kind, self.tokens))

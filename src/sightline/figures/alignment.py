@@ -100,11 +100,8 @@ def _matrix(weights: NDArray[np.float64], rows: list[str], columns: list[str], t
     # Column words rise at 45°: the last one reaches this far up and to the right.
     rise = round(0.71 * (_longest(heads, size, letters) + size)) + LABEL_GAP
     sheet_width = max(left + width + rise, 420) + MARGIN
-    lines = letters.wrap(title, TITLE, sheet_width - 2 * MARGIN)
-    top = MARGIN + TITLE_LINE * len(lines) + (12 if lines else 0) + rise
-    texts = [
-        Text(MARGIN, MARGIN + TITLE + i * TITLE_LINE, line, TITLE) for i, line in enumerate(lines)
-    ]
+    texts = _title(title, letters, sheet_width - 2 * MARGIN)
+    top = MARGIN + TITLE_LINE * len(texts) + (12 if texts else 0) + rise
     for i in range(0, len(rows), every):
         y = top + (i + 0.5) * cell + 0.35 * size
         texts.append(Text(left - LABEL_GAP, y, names[i], size, INK, "end"))
@@ -120,6 +117,11 @@ def _matrix(weights: NDArray[np.float64], rows: list[str], columns: list[str], t
         lines=_grid(left, top, width, height, cell) if cell >= 18 else (),
         texts=tuple(texts),
     )
+
+
+def _title(title: str, letters: Lettering, width: int) -> list[Text]:
+    lines = enumerate(letters.wrap(title, TITLE, width))
+    return [Text(MARGIN, MARGIN + TITLE + i * TITLE_LINE, line, TITLE) for i, line in lines]
 
 
 def _grid(left: int, top: int, width: int, height: int, cell: int) -> tuple[Line, ...]:
@@ -138,16 +140,14 @@ def _over_time(
     letters = Lettering([title, *rows])
     names = [letters.fit(word, size, LONGEST, size)[0] for word in rows]
     left = MARGIN + LABEL_GAP + _longest(names, size, letters)
-    lines = letters.wrap(title, TITLE, left + TIME_WIDTH - MARGIN)
-    top = MARGIN + TITLE_LINE * len(lines) + (14 if lines else 0)
+    texts = _title(title, letters, left + TIME_WIDTH - MARGIN)
+    top = MARGIN + TITLE_LINE * len(texts) + (14 if texts else 0)
     height = len(rows) * (band + gap)
     peaks = np.maximum(weights.max(axis=1, keepdims=True), 1e-9)
     strips = Image.fromarray(_colours(weights / peaks)).resize(
         (TIME_WIDTH, len(rows)), Image.Resampling.BILINEAR, box=(0, 0, len(times), len(rows))
     )
-    pictures, texts = [], []
-    for i, line in enumerate(lines):
-        texts.append(Text(MARGIN, MARGIN + TITLE + i * TITLE_LINE, line, TITLE))
+    pictures = []
     for i, strip in enumerate(np.asarray(strips)):
         y = top + i * (band + gap)
         pictures.append(Picture(left, y, np.tile(strip[None], (band, 1, 1)), exact=True))

@@ -129,10 +129,7 @@ def _save(frames: list[Image.Image], times: list[int], path: Path | str, suffix:
 def _palette(frames: list[Image.Image]) -> Image.Image:
     """256 colours for the whole animation, from a few of its frames one under the other."""
     chosen = frames[:: max(1, len(frames) // 12)]
-    width, height = frames[0].size
-    strip = Image.new("RGB", (width, height * len(chosen)))
-    for number, frame in enumerate(chosen):
-        strip.paste(frame, (0, number * height))
+    strip = Image.fromarray(np.concatenate([np.asarray(frame) for frame in chosen]))
     own = [*GROUND, *QUIET, *BRIGHT]  # the page's own colours stay as they are
     colours = strip.quantize(253, Image.Quantize.MEDIANCUT).getpalette() or []
     palette = Image.new("P", (1, 1))

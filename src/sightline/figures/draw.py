@@ -35,13 +35,9 @@ def _over_picture(description: Description, path: Path | str, source: PictureSou
     (animate_attention if suffix in ANIMATED else draw_attention)(source, description, path)
 
 
-def _alignment(description: Description, path: Path | str, source: PictureSource | None) -> None:
-    draw_alignment(description, path)
-
-
 # One entry per kind of layout: (description, path, source) → a file.
 FIGURES: Mapping[LayoutKind, Callable[[Description, Path | str, PictureSource | None], None]] = {
     "grid": _over_picture,
-    "words": _alignment,
-    "frames": _alignment,
+    "words": lambda description, path, source: draw_alignment(description, path),
+    "frames": lambda description, path, source: draw_alignment(description, path),
 }

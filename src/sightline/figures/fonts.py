@@ -10,22 +10,16 @@ from __future__ import annotations
 import importlib.util
 import unicodedata
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from PIL import ImageFont
 
+_NOTO = ("NotoSans", "NotoSansCJK", "NotoSansArabic", "NotoSansHebrew", "NotoSansDevanagari")
 _ON_SOME_MACHINES = (
-    "NotoSans-Regular.ttf",
-    "NotoSansCJK-Regular.ttc",
-    "NotoSansArabic-Regular.ttf",
-    "NotoSansHebrew-Regular.ttf",
-    "NotoSansDevanagari-Regular.ttf",
-    "Arial Unicode.ttf",
-    "PingFang.ttc",
-    "msyh.ttc",
-    "arial.ttf",
-    "seguisym.ttf",
+    *(f"{name}-Regular.{'ttc' if 'CJK' in name else 'ttf'}" for name in _NOTO),
+    *("Arial Unicode.ttf", "PingFang.ttc", "msyh.ttc", "arial.ttf", "seguisym.ttf"),
 )
 _NO_CHARACTER = "\U0010ffff"  # drawn as the box that stands for a missing glyph
 
@@ -72,6 +66,19 @@ class Lettering:
         return lines
 
 
+def open_dejavu(name: str, size: int) -> ImageFont.FreeTypeFont:
+    """A DejaVu font where matplotlib brings it, else Pillow's own font."""
+    return _open(_dejavu(name), size)
+
+
+def _dejavu(name: str) -> str | None:
+    spec = importlib.util.find_spec("matplotlib")
+    if spec is None or spec.origin is None:
+        return None
+    file = Path(spec.origin).parent / "mpl-data/fonts/ttf" / name
+    return str(file) if file.exists() else None
+
+
 def _file_for(text: str) -> str | None:
     """The first font that can draw every character, else the one that can draw the most."""
     return min((None, *_files()), key=lambda file: _missing(file, text))
@@ -92,18 +99,11 @@ def _open(file: str | None, size: int) -> ImageFont.FreeTypeFont:
 
 @lru_cache(maxsize=1)
 def _files() -> tuple[str, ...]:
-    files = []
-    spec = importlib.util.find_spec("matplotlib")
-    if spec is not None and spec.origin is not None:
-        file = Path(spec.origin).parent / "mpl-data/fonts/ttf/DejaVuSans.ttf"
-        if file.exists():
-            files.append(str(file))
+    files = [_dejavu("DejaVuSans.ttf")]
     for name in _ON_SOME_MACHINES:
-        try:
+        with suppress(OSError):
             files.append(str(ImageFont.truetype(name, 10).path))
-        except OSError:
-            continue
-    return tuple(files)
+    return tuple(file for file in files if file is not None)
 
 
 @lru_cache(maxsize=50_000)

@@ -57,11 +57,10 @@ def looks_of(description: Description) -> list[Look]:
             f"{_name(description)}: attention of shape {weights.shape} does not fit "
             f"{len(description.tokens)} tokens; it needs one row per token"
         )
-    positions = positions_of(layout)
-    if weights.shape[1] != positions:
+    if weights.shape[1] != len(layout):
         raise UserError(
             f"{_name(description)}: attention over {weights.shape[1]} positions does not fit its "
-            f"layout ({layout.kind}) of {positions}"
+            f"layout ({layout.kind}) of {len(layout)}"
         )
     left, top, right, bottom = layout.box
     if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
@@ -74,13 +73,6 @@ def looks_of(description: Description) -> list[Look]:
     return [
         Look(word, weights[a:b].mean(axis=0), a, b) for word, a, b in words_of(description.tokens)
     ]
-
-
-def positions_of(layout: Layout) -> int:
-    """How many positions (M) the layout has."""
-    if layout.kind == "grid":
-        return int(np.prod(layout.shape))
-    return max(len(layout.times), len(layout.labels), len(layout.coordinates))
 
 
 def _name(description: Description) -> str:

@@ -166,30 +166,27 @@ def svg_parts(sheet: Sheet, colours: Mapping[Colour, str] | None = None) -> list
     def name(colour: Colour) -> str:
         return (colours or {}).get(colour) or _hex(colour)
 
-    parts = []
-    for picture in sheet.pictures:
-        height, width = picture.pixels.shape[:2]
-        parts.append(
-            f'<image x="{picture.x}" y="{picture.y}" width="{width}" height="{height}" '
-            f'href="{data_uri(picture.pixels, exact=picture.exact)}"/>'
-        )
-    for line in sheet.lines:
-        parts.append(
-            f'<line x1="{line.x0:g}" y1="{line.y0:g}" x2="{line.x1:g}" y2="{line.y1:g}" '
-            f'stroke="{name(line.colour)}"/>'
-        )
-    for curve in sheet.polylines:
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in curve.points)
-        parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{name(curve.colour)}" '
-            f'stroke-width="{curve.width:.3g}" stroke-linejoin="round"/>'
-        )
-    for dot in sheet.dots:
-        parts.append(
-            f'<circle cx="{dot.x:.1f}" cy="{dot.y:.1f}" r="{dot.radius:.3g}" '
-            f'fill="{name(dot.colour)}"/>'
-        )
-    return [*parts, *(_svg_text(text, name(text.colour)) for text in sheet.texts)]
+    pictures = (
+        f'<image x="{p.x}" y="{p.y}" width="{p.pixels.shape[1]}" height="{p.pixels.shape[0]}" '
+        f'href="{data_uri(p.pixels, exact=p.exact)}"/>'
+        for p in sheet.pictures
+    )
+    lines = (
+        f'<line x1="{line.x0:g}" y1="{line.y0:g}" x2="{line.x1:g}" y2="{line.y1:g}" '
+        f'stroke="{name(line.colour)}"/>'
+        for line in sheet.lines
+    )
+    curves = (
+        f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in curve.points)}" fill="none" '
+        f'stroke="{name(curve.colour)}" stroke-width="{curve.width:.3g}" stroke-linejoin="round"/>'
+        for curve in sheet.polylines
+    )
+    dots = (
+        f'<circle cx="{d.x:.1f}" cy="{d.y:.1f}" r="{d.radius:.3g}" fill="{name(d.colour)}"/>'
+        for d in sheet.dots
+    )
+    texts = (_svg_text(text, name(text.colour)) for text in sheet.texts)
+    return [*pictures, *lines, *curves, *dots, *texts]
 
 
 def _svg_text(text: Text, colour: str) -> str:

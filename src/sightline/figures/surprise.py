@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from PIL import Image, ImageDraw
 
 from sightline.figures.files import write
+from sightline.figures.fonts import open_dejavu
 from sightline.types import Description
-
-if TYPE_CHECKING:
-    from PIL.ImageFont import FreeTypeFont, ImageFont
 
 INK, FAINT, PAPER = (33, 33, 38), (120, 120, 128), (255, 255, 255)
 CALM, STARTLED = (255, 255, 255), (226, 88, 34)  # a token that was certain, one that was not
@@ -21,10 +20,12 @@ MOST_NATS = 5.0  # the colour stops here: p = 0.7 %
 
 def draw_surprise(description: Description, path: Path | str, columns: int = 72) -> None:
     """A text as a picture, the ground of each token shaded by −log p: white was expected."""
-    from PIL import Image, ImageDraw
-
-    font, small = _font(20), _font(15)
-    width, height = _cell(font)
+    font, small = (open_dejavu("DejaVuSansMono.ttf", size) for size in (20, 15))
+    left, top, right, bottom = font.getbbox("Mg")
+    width, height = (
+        math.ceil((right - left) / 2),
+        math.ceil((bottom - top) * 1.45),
+    )  # of a letter
     rows = _wrap(description.tokens, description.log_probs, columns)
     margin = 2 * width
     size = (2 * margin + columns * width, 2 * margin + (len(rows) + 3) * height)
@@ -40,37 +41,15 @@ def draw_surprise(description: Description, path: Path | str, columns: int = 72)
     y = margin + (len(rows) + 1) * height
     _draw_legend(draw, margin, y, height, small)
     mean = -sum(description.log_probs) / max(1, len(description.log_probs))
-    draw.text(
-        (size[0] - margin, y + 3), f"mean {mean:.2f} nats", fill=FAINT, font=small, anchor="ra"
-    )
+    place = (size[0] - margin, y + 3)
+    draw.text(place, f"mean {mean:.2f} nats", fill=FAINT, font=small, anchor="ra")
     write(path, picture.save)
 
 
-def _font(size: int) -> FreeTypeFont | ImageFont:
-    """DejaVu Sans Mono where matplotlib brings it, else Pillow's own font."""
-    from PIL import ImageFont
-
-    spec = importlib.util.find_spec("matplotlib")
-    if spec is not None and spec.origin is not None:
-        file = Path(spec.origin).parent / "mpl-data/fonts/ttf/DejaVuSansMono.ttf"
-        if file.exists():
-            return ImageFont.truetype(str(file), size)
-    return ImageFont.load_default(size)
-
-
-def _cell(font: FreeTypeFont | ImageFont) -> tuple[int, int]:
-    """The width and height that a character takes."""
-    left, top, right, bottom = font.getbbox("Mg")
-    return math.ceil((right - left) / 2), math.ceil((bottom - top) * 1.45)
-
-
-def _shade(nats: float) -> tuple[int, int, int]:
+def _shade(nats: float) -> tuple[int, ...]:
     part = min(1.0, max(0.0, nats / MOST_NATS))
-    red, green, blue = (
-        round(calm + (startled - calm) * part)
-        for calm, startled in zip(CALM, STARTLED, strict=True)
-    )
-    return red, green, blue
+    ends = zip(CALM, STARTLED, strict=True)
+    return tuple(round(calm + (startled - calm) * part) for calm, startled in ends)
 
 
 def _wrap(
@@ -78,17 +57,13 @@ def _wrap(
 ) -> list[list[tuple[str, float]]]:
     """Tokens with their nats in rows of at most `columns` characters; a newline ends a row."""
     rows: list[list[tuple[str, float]]] = [[]]
-    used = 0
     for token, log_prob in zip(tokens, log_probs, strict=True):
         shown = "↵" if token in ("\n", "<end>") else token.replace("▁", " ")
-        if used + len(shown) > columns and rows[-1]:
+        if sum(len(text) for text, _ in rows[-1]) + len(shown) > columns:
             rows.append([])
-            used = 0
         rows[-1].append((shown, -log_prob))
-        used += len(shown)
         if shown == "↵":
             rows.append([])
-            used = 0
     return [row for row in rows if row]
 
 

@@ -8,18 +8,20 @@ does both and gives the Inputs of one example.
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
+from importlib.resources import files
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from sightline.errors import DataError, PictureKindError, PictureSizeError
 from sightline.types import Inputs, Layout, Stream
@@ -34,32 +36,9 @@ logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 # ---------------------------------------------------------------- what a file is, by its content
 
-# First bytes → the one Pillow decoder that may read the file. A name's ending is never believed.
-_DECODERS: tuple[tuple[bytes, str], ...] = (
-    (b"\xff\xd8\xff", "JPEG"),
-    (b"\x89PNG\r\n\x1a\n", "PNG"),
-    (b"GIF87a", "GIF"),
-    (b"GIF89a", "GIF"),
-    (b"BM", "BMP"),
-    (b"II*\x00", "TIFF"),
-    (b"MM\x00*", "TIFF"),
-    *((b"P" + digit, "PPM") for digit in (b"1", b"2", b"3", b"4", b"5", b"6")),
-)
-# Kinds that people try, with what to do about them.
-_REFUSED: tuple[tuple[bytes, str], ...] = (
-    (b"%PDF", "it is a PDF document; export the page as PNG or JPEG"),
-    (b"%!PS", "it is a PostScript file; export it as PNG or JPEG"),
-    (b"PK\x03\x04", "it is a ZIP archive (or an Office document); unpack it first"),
-    (b"\x1f\x8b", "it is a gzip archive; unpack it first"),
-    (b"8BPS", "it is a Photoshop file; export it as PNG or JPEG"),
-    (b"\x00\x00\x00\x0cJXL ", "it is a JPEG XL picture; convert it to PNG or JPEG"),
-    (b"\xff\x0a", "it is a JPEG XL picture; convert it to PNG or JPEG"),
-    (b"\x00\x00\x00\x0cjP  ", "it is a JPEG 2000 picture; convert it to PNG or JPEG"),
-    (b"\x1aE\xdf\xa3", "it is a Matroska or WebM video, not a picture"),
-    (b"RIFF", "it is a RIFF file (audio or video), not a picture"),
-    (b"ID3", "it is an MP3 recording, not a picture"),
-    (b"OggS", "it is an Ogg recording, not a picture"),
-)
+# First bytes (Latin-1) → the one Pillow decoder that may read the file, and kinds that people try,
+# with what to do about them. A name's ending is never believed.
+_SIGNATURES = json.loads(files("sightline.media").joinpath("signatures.json").read_text("utf-8"))
 _READABLE = "JPEG, PNG, WebP, GIF, BMP, TIFF, PPM or AVIF"
 
 
@@ -71,11 +50,12 @@ def _decoder_for(head: bytes, name: str) -> str:
         return "WEBP"
     if head[4:8] == b"ftyp":  # the ISO container: AVIF, HEIC or a film
         return _iso_decoder(head, name)
-    for magic, decoder in _DECODERS:
-        if head.startswith(magic):
-            return decoder
-    for magic, reason in _REFUSED:
-        if head.startswith(magic):
+    start = head[:16].decode("latin-1")
+    for magic, decoder in _SIGNATURES["decoders"].items():
+        if start.startswith(magic):
+            return str(decoder)
+    for magic, reason in _SIGNATURES["refused"].items():
+        if start.startswith(magic):
             raise _unknown(name, reason)
     raise _unknown(name, _text_kind(head))
 
@@ -121,8 +101,7 @@ def read_image(
     """
     name = name or _name_of(source)
     with _opened(source, name) as file:
-        head = file.read(1024)
-        decoder = _decoder_for(head, name)
+        decoder = _decoder_for(file.read(1024), name)
         file.seek(0)
         with _quiet_pillow():
             return _decode(file, decoder, name, max_pixels)
@@ -163,7 +142,9 @@ def _decode(file: BinaryIO, decoder: str, name: str, max_pixels: int) -> NDArray
         with Image.open(file, formats=[decoder]) as image:
             _check_pixels(image.size, name, max_pixels)
             image.load()
-            return _to_rgb(image, _orientation(image), name)
+            with suppress(Exception):  # unreadable EXIF is common, and no reason to refuse it
+                ImageOps.exif_transpose(image, in_place=True)
+            return _to_rgb(image, name)
     except DataError:
         raise
     except Image.DecompressionBombError:
@@ -190,26 +171,7 @@ def _check_pixels(size: tuple[int, int], name: str, max_pixels: int) -> None:
         )
 
 
-_UPRIGHT = {  # EXIF orientation → the turn that undoes it
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-
-
-def _orientation(image: Image.Image) -> Image.Transpose | None:
-    try:
-        value = image.getexif().get(0x0112)
-    except Exception:  # unreadable EXIF is common, and no reason to refuse the picture
-        return None
-    return _UPRIGHT.get(value) if isinstance(value, int) else None
-
-
-def _to_rgb(image: Image.Image, turn: Image.Transpose | None, name: str) -> NDArray[np.uint8]:
+def _to_rgb(image: Image.Image, name: str) -> NDArray[np.uint8]:
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         image = Image.fromarray(_deep_grey_to_bytes(np.asarray(image), name))
     if image.has_transparency_data:
@@ -218,8 +180,6 @@ def _to_rgb(image: Image.Image, turn: Image.Transpose | None, name: str) -> NDAr
         image = Image.alpha_composite(paper, image)
     if image.mode != "RGB":
         image = image.convert("RGB")
-    if turn is not None:
-        image = image.transpose(turn)
     return np.array(image)  # (H, W, 3), a copy that outlives the file
 
 

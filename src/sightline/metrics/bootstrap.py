@@ -47,10 +47,12 @@ def resample(
 def interval(samples: Floats, level: float = LEVEL) -> Floats:
     """The lower and upper bounds of the middle `level` of the samples, (2, K)."""
     tail = 50 * (1 - level)
-    return np.asarray(np.percentile(samples, [tail, 100 - tail], axis=0))
+    bounds: Floats = np.percentile(samples, [tail, 100 - tail], axis=0)
+    return bounds
 
 
 def p_value(samples: Floats) -> Floats:
     """Two-sided p, (K,), that the differences of paired resamples (resamples, K) are 0."""
     below, above = (samples <= 0).mean(axis=0), (samples >= 0).mean(axis=0)
-    return np.minimum(1.0, 2 * np.minimum(below, above))
+    p: Floats = np.minimum(1.0, 2 * np.minimum(below, above))
+    return p

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.errors import DataError
+from sightline.media.text import decode, read_bytes
 
 _ID_KEYS = ("image_id", "id", "key", "image")
 _TEXT_KEYS = ("caption", "hypothesis", "text", "references", "targets", "captions", "reference")
@@ -48,12 +49,11 @@ def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
     lines: dict[Path, int] = {}
     for path in paths:
         entries = list(_entries(path))
-        blank_is_none = _is_text(path)
-        for entry in entries:
-            texts = [text for text in entry.texts if text.strip() or not blank_is_none]
-            references.setdefault(entry.id, []).extend(texts)
         if _is_text(path):
             lines[path] = len(entries)
+        for entry in entries:
+            texts = [text for text in entry.texts if text.strip() or path not in lines]
+            references.setdefault(entry.id, []).extend(texts)
     if len(set(lines.values())) > 1:
         short, long = min(lines, key=lines.__getitem__), max(lines, key=lines.__getitem__)
         raise DataError(
@@ -68,16 +68,7 @@ def _is_text(path: Path) -> bool:
 
 
 def _entries(path: Path) -> Iterator[Entry]:
-    try:
-        content = path.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
-    except FileNotFoundError:
-        raise DataError(f"{path}: there is no such file") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8"
-        ) from None
+    content = decode(read_bytes(path), str(path)).removeprefix("\ufeff")
     if _is_text(path):
         lines = content.removesuffix("\n").split("\n") if content else []
         for number, line in enumerate(lines, start=1):

@@ -11,6 +11,7 @@ here is what each of them does to the text it matched.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -89,10 +90,7 @@ def _lex_line(line: str, following: str) -> list[str]:
     line = _LONE_SURROGATES.sub("\ufffd", line)  # the reference cannot read them at all
     astral = max(line, default="") > "\uffff"
     if astral:  # Java reads UTF-16: a character beyond U+FFFF is two
-        units = line.encode("utf-16-le")
-        line = "".join(
-            chr(int.from_bytes(units[i : i + 2], "little")) for i in range(0, len(units), 2)
-        )
+        line = "".join(chr(unit) for (unit,) in struct.iter_unpack("<H", line.encode("utf-16-le")))
     tokens = " ".join(_lex(line, _LINE_ENDS.sub("\n", following[:200])))
     if astral:
         tokens = tokens.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -103,17 +103,15 @@ def _choose(
 ) -> list[tuple[ReportItem, str]]:
     """Items with the reason why they are shown, the worst first; those without a score last."""
     scored = [item for item in items if math.isfinite(item.scores.get(key, math.nan))]
-    others = [item for item in items if not math.isfinite(item.scores.get(key, math.nan))]
     scored.sort(key=lambda item: item.scores[key], reverse=not info(key).higher_is_better)
+    order = [*scored, *(i for i in items if not math.isfinite(i.scores.get(key, math.nan)))]
     if len(items) <= limit.worst + limit.best + limit.random:
-        return [(item, "") for item in (*scored, *others)]
+        return [(item, "") for item in order]
     groups = dict.fromkeys(range(min(limit.worst, len(scored))), "worst")
     best = range(max(len(groups), len(scored) - limit.best), len(scored))
     groups |= dict.fromkeys(best, "best")
-    order = [*scored, *others]
     rest = [i for i in range(len(order)) if i not in groups]
-    count = min(limit.random, len(rest))
-    if count:
+    if count := min(limit.random, len(rest)):
         drawn = np.random.default_rng(SEED).choice(rest, count, replace=False)
         groups |= {int(i): "random" for i in drawn}
     return [(order[i], groups[i]) for i in sorted(groups)]
@@ -155,14 +153,10 @@ def _intro(total: int, groups: Sequence[str], key: str | None) -> str:
 def _groups(groups: Sequence[str]) -> str:
     if not any(groups):
         return ""
+    names = {"": "All", "worst": "The worst", "best": "The best", "random": "At random"}
     options = "".join(
         f'<option value="{group}">{name}</option>'
-        for group, name in (
-            ("", "All"),
-            ("worst", "The worst"),
-            ("best", "The best"),
-            ("random", "At random"),
-        )
+        for group, name in names.items()
         if not group or group in groups
     )
     return f'<label><span>Show</span><select id="group">{options}</select></label>'

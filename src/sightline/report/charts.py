@@ -38,14 +38,9 @@ def curves_section(events: Sequence[Mapping[str, Any]]) -> str:
     main = [each for each in charts if each.held_out or each.key == "loss"]
     main.sort(key=lambda each: _rank(each.key))
     other = [each for each in charts if each not in main]
-    first, more = main[:6], [*main[6:], *other]
-    drawn = "".join(map(_draw, first))
-    rest = ""
-    if more:
-        inside = "".join(map(_draw, more))
-        rest = (
-            f'<details><summary>More curves</summary><div class="charts">{inside}</div></details>'
-        )
+    drawn, more = ("".join(map(_draw, each)) for each in (main[:6], [*main[6:], *other]))
+    inside = f'<div class="charts">{more}</div>'
+    rest = f"<details><summary>More curves</summary>{inside}</details>" if more else ""
     return (
         '<section aria-labelledby="training"><h2 id="training">Training</h2>'
         '<p class="quiet legend"><span class="key thick"></span> held out, its best marked '

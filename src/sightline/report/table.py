@@ -23,15 +23,9 @@ def scores_section(metrics: Mapping[str, Any], paper: Mapping[str, Mapping[str, 
     heads = ["Metric", "This model", "95 % interval", *paper]
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in heads)
     reach = _reach(corpus, intervals, paper)
+    published = {key: {name: row.get(key) for name, row in paper.items()} for key in corpus}
     body = "".join(
-        _row(
-            key,
-            value,
-            intervals.get(key),
-            {name: row.get(key) for name, row in paper.items()},
-            reach,
-        )
-        for key, value in corpus.items()
+        _row(key, value, intervals.get(key), published[key], reach) for key, value in corpus.items()
     )
     notes = "".join(f"<p>{html.escape(note)}</p>" for note in metrics.get("notes", ()))
     return (
@@ -56,11 +50,7 @@ def _reach(
 
 
 def _row(
-    key: str,
-    value: float,
-    interval: Any,
-    published: Mapping[str, float | None],
-    reach: float,
+    key: str, value: float, interval: Any, published: Mapping[str, float | None], reach: float
 ) -> str:
     about = info(key)
     scale = about.scale

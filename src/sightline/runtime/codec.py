@@ -74,7 +74,12 @@ class Codec:
         self, tokens: Sequence[int], weights: NDArray[np.float32] | None, layout: Layout | None
     ) -> list[str]:
         """The names of tokens; a task may replace unknown ones by what they attended to."""
-        return [self.vocab.tokens[token] for token in tokens]
+        names = self.names(layout)
+        return [names[token] for token in tokens]
+
+    def names(self, layout: Layout | None) -> Sequence[str]:
+        """What each token is called; those of a pointer, by the positions that they point at."""
+        return self.vocab.tokens
 
     def shortlist(
         self, layouts: Sequence[Layout | None], common: int

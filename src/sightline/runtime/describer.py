@@ -32,7 +32,7 @@ from sightline.search.constraints import (
     constrain,
 )
 from sightline.search.steppers import Ensemble, Fusion, Stepper, posterior_attention, subset
-from sightline.types import ContextSet, Description, Hypothesis, Inputs
+from sightline.types import ContextSet, Description, Hypothesis, Inputs, Layout
 
 BLOCK = 512  # texts read at a time
 LONGEST_FORCED = 2000  # tokens of either side of a pair that `force` scores
@@ -50,19 +50,16 @@ class Reader(Protocol):
     @property
     def takes(self) -> Literal["file", "text"]:
         """What a source is: a media file (a path, bytes, an array), or a text."""
-        ...
 
     @property
     def batch(self) -> int:
         """How many examples one search takes together."""
-        ...
 
     def read(self, source: Any, *, whole: bool = False) -> list[Inputs]:
         """A source's parts, usually one; a long text has several (unless `whole`), an empty none.
 
         A reader may take options of its medium besides, such as a picture's `focus`.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -194,15 +191,14 @@ class Describer:
                 yield self.partial(snapshot, 0, parts[0])
             else:  # a long text: what is written is not walked again at every step
                 tokens.append(snapshot.newest_token)
-                words = self.codec.words(tokens, None, None)
+                words = self.codec.words(tokens, None, _layout(parts[0]))
                 yield Partial(snapshot.step, self.codec.text(words), tuple(words), (), None)
         yield self.descriptions(snapshot.hypotheses, parts)[0]
 
     def _options(self, given: dict[str, Any]) -> tuple[dict[str, Any], Options]:
         """Those of the reader, and those of the search."""
-        reading = {"focus": given.pop("focus")} if given.get("focus") is not None else {}
-        given.pop("focus", None)
-        return reading, Options.of(given, self.defaults)
+        focus = given.pop("focus", None)
+        return {} if focus is None else {"focus": focus}, Options.of(given, self.defaults)
 
     # ------------------------------------------------------------- the same in parts, for servers
 
@@ -260,7 +256,7 @@ class Describer:
     def partial(self, snapshot: Snapshot, example: int, inputs: Inputs) -> Partial:
         """The state of one example's search after a step."""
         best = self._description(snapshot.hypotheses[example][0], inputs)
-        return partial_result(snapshot, example, best, self.codec.vocab.tokens)
+        return partial_result(snapshot, example, best, self.codec.names(_layout(inputs)))
 
     def check(self, ask: Options) -> None:
         """An error for what a search would refuse, before any work."""
@@ -299,7 +295,7 @@ class Describer:
         )
 
     def _description(self, hypothesis: Hypothesis, inputs: Inputs) -> Description:
-        return self.codec.description(hypothesis, inputs.layouts[0] if inputs.layouts else None)
+        return self.codec.description(hypothesis, _layout(inputs))
 
     # ------------------------------------------------------------------------- given outputs
 
@@ -362,6 +358,10 @@ class EnsembleEncoder:
     def encode(self, inputs: Inputs) -> ContextSet:
         members = tuple(encoder.encode(inputs) for encoder in self.encoders)
         return replace(members[0], members=members)
+
+
+def _layout(inputs: Inputs) -> Layout | None:
+    return inputs.layouts[0] if inputs.layouts else None
 
 
 def _prompt(inputs: Inputs) -> list[int]:

@@ -93,7 +93,7 @@ def find_model(model: Path | str) -> Path:
         raise CheckpointError(f"no model at {path}, and the zoo has none of that name ({known})")
     if (path / "config.yaml").is_file() or is_export(path):
         return path
-    best, checkpoints = _best(path), sorted(path.glob("checkpoints/step-*"))
+    best, checkpoints = best_checkpoint(path), sorted(path.glob("checkpoints/step-*"))
     if best is not None and best not in checkpoints:  # another would not be the model that is meant
         raise CheckpointError(f"{best} is gone, the best of {path}; give another checkpoint of it")
     if not checkpoints:
@@ -101,7 +101,8 @@ def find_model(model: Path | str) -> Path:
     return best or checkpoints[-1]
 
 
-def _best(run: Path) -> Path | None:
+def best_checkpoint(run: Path) -> Path | None:
+    """Where a run's file `best` points; it need not exist any more."""
     try:
         name = (run / "best").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -132,16 +133,12 @@ def _about(folder: Path) -> dict[str, Any]:
         version = about["format"]
         if not isinstance(version, int) or version < 1:
             raise ValueError(f"format {version!r}")
-        if version > FORMAT:
-            raise CheckpointError(
-                f"{folder} was exported by a newer Sightline (format {version}, this one reads "
-                f"{FORMAT}); upgrade with `pip install -U sightline`"
-            )
-        if version < FORMAT:
-            raise CheckpointError(
-                f"{folder} was exported by an older Sightline (format {version}, this one reads "
-                f"{FORMAT}); make it anew with `sightline export`"
-            )
+        if version != FORMAT:
+            newer = "a newer", "upgrade with `pip install -U sightline`"
+            older = "an older", "make it anew with `sightline export`"
+            which, cure = newer if version > FORMAT else older
+            numbers = f"format {version}, this one reads {FORMAT}"
+            raise CheckpointError(f"{folder} was exported by {which} Sightline ({numbers}); {cure}")
         files = dict(about["files"].items())
     except FileNotFoundError:
         raise CheckpointError(f"{folder} is not an export: it has no {EXPORT}") from None

@@ -21,12 +21,14 @@ from sightline.runtime.model_folder import (
     Export,
     processors,
 )
+from sightline.search.constraints import Banned, Constrained
 from sightline.search.steppers import SearchError, State, Stepper, StepResult
 from sightline.types import ContextSet, Inputs
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Floats = NDArray[np.float32]
+SHARED = ("keys", "mixed", "factors", "pointer_keys", "pointer_inputs")  # one for each example
 NO_POSITION = np.float32(-1e30)  # the bias of a position that does not exist
 ENCODED_AT_ONCE = 2  # pictures: more take memory and are no faster
 
@@ -60,7 +62,7 @@ class OnnxState:
     """What one step hands to the next: arrays of N rows and of the B examples that they share."""
 
     rows: dict[str, Floats]  # (N, …)
-    examples: dict[str, Floats]  # (B, M, …); empty without attention
+    examples: dict[str, Floats]  # (B, M, …); empty without attention and pointers
 
     def __len__(self) -> int:
         return len(next(iter(self.rows.values())))
@@ -79,7 +81,8 @@ class OnnxStepper:
         self._all = [name for name in self._made if name not in LEADING]
         self._some = [name for name in self._made if name != "log_probs"]
         self._check_fit(export)
-        (self.vocab_size,) = self._wanted["forbidden"]
+        # 0 with a pointer head: there are as many tokens as `step` gives probabilities of
+        (self.vocab_size,) = self._wanted.get("forbidden", (0,))
         self._forbidden = np.zeros(self.vocab_size, np.float32)
 
     def _check_fit(self, export: Export) -> None:
@@ -90,7 +93,8 @@ class OnnxStepper:
         else:
             given |= {name.removeprefix("next_") for name in self._made}
         misfits = set(self._wanted) - given
-        misfits |= {"forbidden", "count"} - set(self._wanted)
+        needed = "pointer_keys" if "pointer_keys" in given else "forbidden"
+        misfits |= {needed, "count"} - set(self._wanted)
         misfits |= {"log_probs", *LEADING} - set(self._made)
         if misfits:
             raise CheckpointError(
@@ -98,8 +102,10 @@ class OnnxStepper:
                 f"({', '.join(sorted(misfits))}); {AGAIN}"
             )
 
-    def without(self, tokens: Sequence[int]) -> OnnxStepper:
+    def without(self, tokens: Sequence[int]) -> Stepper:
         """The same model with these tokens left out of its softmax."""
+        if not self.vocab_size:
+            return Constrained(self, Banned(tokens))
         twin = copy.copy(self)
         twin._forbidden = self._forbidden.copy()
         twin._forbidden[list(tokens)] = -np.inf
@@ -117,9 +123,8 @@ class OnnxStepper:
         names = [each.name for each in self._start.get_outputs()]
         outputs = self._start.run(names, {"values": context.values, "mask": mask})
         rows = dict(zip(names, outputs, strict=True))
-        shared = [name for name in ("keys", "mixed", "factors") if name in rows]
-        examples: dict[str, Floats] = {name: rows.pop(name) for name in shared}
-        if shared:
+        examples: dict[str, Floats] = {name: rows.pop(name) for name in SHARED if name in rows}
+        if examples:
             examples["bias"] = _bias(context)
         elif context.bias is not None:
             raise SearchError("this model has no attention that could be steered")
@@ -128,24 +133,25 @@ class OnnxStepper:
         return OnnxState(rows, examples)
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
-        found, state = self._run(state, tokens, self._all, 1)
-        return StepResult(found["log_probs"], found.get("weights"), state)
+        made, state = self._run(state, tokens, self._all, 1)
+        return StepResult(made["log_probs"], made.get("weights"), state)
 
     def leading(self, state: State, tokens: NDArray[np.int64], count: int) -> StepResult:
-        found, state = self._run(state, tokens, self._some, count)
-        log_probs, best = (found[name] for name in LEADING)
-        return StepResult(log_probs, found.get("weights"), state, best)
+        made, state = self._run(state, tokens, self._some, count)
+        log_probs, best = (made[name] for name in LEADING)
+        return StepResult(log_probs, made.get("weights"), state, best)
 
     def _run(
         self, state: State, tokens: NDArray[np.int64], names: list[str], count: int
     ) -> tuple[dict[str, Any], OnnxState]:
         """These outputs of one step, and the state after it."""
         assert isinstance(state, OnnxState)
-        given = {"tokens": tokens, "forbidden": self._forbidden, "count": np.array([count])}
-        given |= state.rows | state.examples
-        found = dict(zip(names, self._step.run(names, given), strict=True))
-        rows = {name: found.get(f"next_{name}", before) for name, before in state.rows.items()}
-        return found, OnnxState(rows, state.examples)
+        given = {"tokens": tokens, "count": np.array([count]), **state.rows, **state.examples}
+        if self.vocab_size:
+            given["forbidden"] = self._forbidden
+        made = dict(zip(names, self._step.run(names, given), strict=True))
+        rows = {name: made.get(f"next_{name}", before) for name, before in state.rows.items()}
+        return made, OnnxState(rows, state.examples)
 
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
         assert isinstance(state, OnnxState)

@@ -46,15 +46,9 @@ class Sample:
 def samples() -> list[Sample]:
     """Every photo that ships."""
     listed = json.loads((FOLDER / "samples.json").read_text(encoding="utf-8"))
-    return [
-        Sample(
-            **{
-                **row,
-                "source": Source(**row["source"]),
-                "boxes": tuple(
-                    Thing(tuple(thing["words"]), tuple(thing["box"])) for thing in row["boxes"]
-                ),
-            }
+    for row in listed:
+        row["source"] = Source(**row["source"])
+        row["boxes"] = tuple(
+            Thing(tuple(each["words"]), tuple(each["box"])) for each in row["boxes"]
         )
-        for row in listed
-    ]
+    return [Sample(**row) for row in listed]

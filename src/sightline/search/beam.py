@@ -88,7 +88,8 @@ def beam(stepper: Stepper, context: ContextSet, options: BeamOptions) -> Iterato
             examples_done[active[done]] = True
             partial = partial.filling(finished, done)
         outcome = candidates.outcome(active, kept) if options.keep_tree else None
-        history.append(candidates.trace(origin, result.attention, outcome))
+        best = candidates.row.ravel(), candidates.token.ravel(), candidates.log_prob.ravel()
+        history.append(Trace(origin, *best, result.attention, outcome))
         find_leaves = functools.partial(_all_leaves, leaves, active, finished, partial)
         all_done = some_done and bool(done.all())
         yield Snapshot(step, all_done, history, find_leaves, options.n_best, examples_done)

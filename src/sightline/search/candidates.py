@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.search.steppers import SearchError
-from sightline.search.tree import Outcome, Trace, flat_index
+from sightline.search.tree import Outcome, flat_index
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,6 @@ class Candidates:
         example = np.broadcast_to(active[:, None, None], self.score.shape)
         finished = self.finished_score() > -np.inf
         return Outcome(example.ravel(), self.score.ravel(), kept_here.ravel(), finished.ravel())
-
-    def trace(
-        self,
-        origin: NDArray[np.int64],
-        attention: NDArray[np.float32] | None,
-        outcome: Outcome | None,
-    ) -> Trace:
-        flat = self.row.ravel(), self.token.ravel(), self.log_prob.ravel()
-        return Trace(origin, *flat, attention, outcome)
 
 
 def extend(

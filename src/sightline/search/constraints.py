@@ -10,7 +10,7 @@ left out of the model's softmax.
 
 from __future__ import annotations
 
-import sys
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.data.vocabulary import SPECIALS
 from sightline.search.steppers import (
     Ensemble,
     Fusion,
@@ -42,14 +43,6 @@ class Rows:
     written: NDArray[np.int64]  # (N, t): the tokens so far, without the begin token
     vocab_size: int
     end: int | None
-
-    def forbid(self, rows: NDArray[np.int64], tokens: NDArray[np.int64]) -> Mask | None:
-        """All tokens are allowed but tokens[i] in row rows[i]."""
-        if not len(rows):
-            return None
-        allowed = np.ones((len(self.example), self.vocab_size), dtype=bool)
-        allowed[rows, tokens] = False
-        return allowed
 
 
 class Constraint:
@@ -112,7 +105,7 @@ class MinLength(Constraint):
     def allowed(self, rows: Rows) -> Mask | None:
         if rows.end is None or rows.written.shape[1] + 1 >= self.n:
             return None
-        return np.arange(rows.vocab_size)[None] != rows.end
+        return np.not_equal(np.arange(rows.vocab_size)[None], rows.end)
 
 
 @dataclass(frozen=True)
@@ -133,21 +126,11 @@ class NoRepeatedNgrams(Constraint):
         for i in range(n - 1):
             same &= written[:, i : i + count] == written[:, count + i, None]
         repeating, places = np.nonzero(same)
-        return rows.forbid(repeating, written[repeating, places + n - 1])
-
-
-@dataclass(frozen=True)
-class NoRepeatedWords(Constraint):
-    """Each of these tokens, such as those of content words, is written at most once."""
-
-    tokens: Sequence[int]
-
-    def check(self, examples: int, vocab_size: int) -> None:
-        _check_ids("the list of words to write once", self.tokens, vocab_size)
-
-    def allowed(self, rows: Rows) -> Mask | None:
-        having, places = np.nonzero(np.isin(rows.written, self.tokens))
-        return rows.forbid(having, rows.written[having, places])
+        if not len(repeating):
+            return None
+        allowed = np.ones((len(written), rows.vocab_size), dtype=bool)
+        allowed[repeating, written[repeating, places + n - 1]] = False
+        return allowed
 
 
 @dataclass(frozen=True)
@@ -184,24 +167,6 @@ class Shortlist(Constraint):
         return self.choices[rows.example]
 
 
-class All(Constraint):
-    """Several constraints as one."""
-
-    def __init__(self, *constraints: Constraint) -> None:
-        self.parts = _parts(constraints)
-
-    def check(self, examples: int, vocab_size: int) -> None:
-        for part in self.parts:
-            part.check(examples, vocab_size)
-
-    def allowed(self, rows: Rows) -> Mask | None:
-        allowed: Mask | None = None
-        for part in self.parts:
-            if (mask := part.allowed(rows)) is not None:
-                allowed = mask if allowed is None else allowed & mask
-        return allowed
-
-
 @dataclass(frozen=True)
 class _ConstrainedState:
     inner: State
@@ -213,21 +178,22 @@ class _ConstrainedState:
 
 
 class Constrained(Wrapper):
-    """A model that writes only what the constraint allows."""
+    """A model that writes only what all the constraints allow."""
 
-    def __init__(self, stepper: Stepper, constraint: Constraint) -> None:
+    def __init__(self, stepper: Stepper, *constraints: Constraint) -> None:
         super().__init__(stepper)
-        self.constraint = constraint
+        self.constraints = constraints
         # what is left out of a softmax is left out before anything else is forbidden
-        parts = _parts([constraint])
-        self._renormalised = All(*(part for part in parts if part.renormalised))
-        self._masked = All(*(part for part in parts if not part.renormalised))
+        self._renormalised = [each for each in constraints if each.renormalised]
+        self._masked = [each for each in constraints if not each.renormalised]
 
     def start(self, context: ContextSet) -> State:
         inner = self.stepper.start(context)
         N = len(inner)
-        # a pointer's tokens are the positions of its inputs: their number is not known yet
-        self.constraint.check(N, self.vocab_size or sys.maxsize)
+        # a pointer's tokens are the special ones and the positions of its inputs
+        vocab_size = self.vocab_size or len(SPECIALS) + context.values.shape[1]
+        for constraint in self.constraints:
+            constraint.check(N, vocab_size)
         return _ConstrainedState(inner, np.arange(N), np.empty((N, 0), dtype=np.int64))
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
@@ -235,9 +201,9 @@ class Constrained(Wrapper):
         result = self.stepper.step(state.inner, tokens)
         log_probs = result.log_probs
         rows, fed = self._feed(state, tokens, log_probs.shape[1])
-        if (allowed := self._renormalised.allowed(rows)) is not None:
+        if (allowed := _allowed(self._renormalised, rows)) is not None:
             log_probs = _renormalise(np.where(allowed, log_probs, np.float32(-np.inf)))
-        if (allowed := self._masked.allowed(rows)) is not None:
+        if (allowed := _allowed(self._masked, rows)) is not None:
             log_probs = np.where(allowed, log_probs, np.float32(-np.inf))
         following = _ConstrainedState(result.state, state.example, fed)
         return StepResult(log_probs, result.attention, following)
@@ -246,10 +212,10 @@ class Constrained(Wrapper):
         """The likeliest allowed tokens: as many more as are forbidden, less those forbidden."""
         assert isinstance(state, _ConstrainedState)
         inner_leading = getattr(self.stepper, "leading", None)
-        if inner_leading is None or self._renormalised.parts:
+        if inner_leading is None or self._renormalised:
             return self.step(state, tokens)
         rows, fed = self._feed(state, tokens, self.vocab_size)
-        allowed, more = self._masked.allowed(rows), 0
+        allowed, more = _allowed(self._masked, rows), 0
         if allowed is not None:
             more = self.vocab_size - int(np.count_nonzero(allowed, axis=1).min())
             if more > FEW or count + more > self.vocab_size:
@@ -279,11 +245,10 @@ def constrain(stepper: Stepper, *constraints: Constraint) -> Stepper:
     of the model that a language model is fused with. A stepper that has `without` leaves banned
     tokens out by itself.
     """
-    parts = _parts(constraints)
-    if renormalised := [part for part in parts if part.renormalised]:
+    if renormalised := [each for each in constraints if each.renormalised]:
         stepper = _leave_out(stepper, renormalised)
-    masked = [part for part in parts if not part.renormalised]
-    return Constrained(stepper, All(*masked)) if masked else stepper
+    masked = [each for each in constraints if not each.renormalised]
+    return Constrained(stepper, *masked) if masked else stepper
 
 
 def _leave_out(stepper: Stepper, constraints: Sequence[Constraint]) -> Stepper:
@@ -294,11 +259,11 @@ def _leave_out(stepper: Stepper, constraints: Sequence[Constraint]) -> Stepper:
         model, lm = _leave_out(stepper.stepper, constraints), stepper.language_model
         return Fusion(model, lm, stepper.weight, stepper.token_map)
     if isinstance(stepper, Constrained):  # so that the order of calls does not matter
-        return Constrained(_leave_out(stepper.stepper, constraints), stepper.constraint)
+        return Constrained(_leave_out(stepper.stepper, constraints), *stepper.constraints)
     if banned := [t for part in constraints if isinstance(part, Banned) for t in part.tokens]:
         stepper = _without(stepper, banned)
     others = [part for part in constraints if not isinstance(part, Banned)]
-    return Constrained(stepper, All(*others)) if others else stepper
+    return Constrained(stepper, *others) if others else stepper
 
 
 def _without(stepper: Stepper, tokens: list[int]) -> Stepper:
@@ -309,8 +274,9 @@ def _without(stepper: Stepper, tokens: list[int]) -> Stepper:
     return Constrained(stepper, Banned(tokens)) if own is None else own(tokens)
 
 
-def _parts(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
-    return tuple(part for c in constraints for part in (c.parts if isinstance(c, All) else (c,)))
+def _allowed(constraints: Sequence[Constraint], rows: Rows) -> Mask | None:
+    masks = [mask for each in constraints if (mask := each.allowed(rows)) is not None]
+    return functools.reduce(np.logical_and, masks) if masks else None
 
 
 def _renormalise(log_probs: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -319,7 +285,7 @@ def _renormalise(log_probs: NDArray[np.float32]) -> NDArray[np.float32]:
     peak[peak == -np.inf] = 0.0  # nothing is possible: stays so, without inf − inf
     total = np.exp(log_probs - peak).sum(axis=1, keepdims=True)
     total[total == 0] = 1.0
-    return log_probs - (peak + np.log(total))
+    return np.asarray(log_probs - (peak + np.log(total)), np.float32)
 
 
 def _restricted(result: StepResult, allowed: Mask, count: int) -> StepResult:

@@ -67,15 +67,12 @@ class Stepper(Protocol):
 
     def start(self, context: ContextSet) -> State:
         """One row per example. A language model reads only how many there are."""
-        ...
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
         """Feed one token to each row (N,)."""
-        ...
 
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
         """The state whose row i is the old row rows[i], under the rule at the top of this file."""
-        ...
 
 
 def posterior_attention(

@@ -6,6 +6,7 @@ tokens, log-probabilities and attention are walked together from a leaf to the r
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,9 +59,7 @@ class Leaves:
 
     def replaced(self, index: Any, score: Any, step: Any, position: Any, finished: Any) -> Leaves:
         """A copy with new values at `index`; snapshots of earlier steps keep their own."""
-        copies: list[Any] = [
-            a.copy() for a in (self.score, self.step, self.position, self.finished)
-        ]
+        copies = [array.copy() for array in vars(self).values()]
         for array, values in zip(copies, (score, step, position, finished), strict=True):
             array[index] = values
         return Leaves(*copies)
@@ -249,8 +248,5 @@ def flat_index(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 
 def finish(search: Iterator[Snapshot]) -> list[list[Hypothesis]]:
     """Run a search to its end: the hypotheses of each example."""
-    snapshot = None
-    for snapshot in search:  # noqa: B007 (the last one is what is wanted)
-        pass
-    assert snapshot is not None, "every search yields at least one snapshot"
-    return snapshot.hypotheses
+    (last,) = deque(search, maxlen=1)  # every search yields at least one snapshot
+    return last.hypotheses

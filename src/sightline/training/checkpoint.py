@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from sightline.errors import CheckpointError, TrainingError
+from sightline.runtime.model_folder import best_checkpoint
 
 FORMAT = 1  # raised when an older Sightline could not read what a newer one writes
 CONFIG, WEIGHTS = "config.yaml", "weights.safetensors"
@@ -62,16 +63,11 @@ class Run:
             raise TrainingError(f"cannot write to {self.folder} ({reason}); give --out") from None
 
     def newest(self) -> Path | None:
-        found = sorted(self.checkpoints.glob("step-*")) if self.checkpoints.is_dir() else []
-        return found[-1] if found else None
+        return max(self.checkpoints.glob("step-*"), default=None)
 
     def best(self) -> Path | None:
-        try:
-            name = (self.folder / "best").read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            return None
-        path = self.checkpoints / Path(name).name  # a name only: never points outside the run
-        return path if path.is_dir() else None
+        path = best_checkpoint(self.folder)
+        return path if path is not None and path.is_dir() else None
 
     def save(self, checkpoint: Checkpoint, *, is_best: bool, keep: int) -> Path:
         """Write a checkpoint; on any failure the ones before it are untouched."""
@@ -97,10 +93,8 @@ class Run:
         return final
 
     def _discard(self, keep: int) -> None:
-        best = self.best()
-        found = sorted(self.checkpoints.glob("step-*"))
-        for path in found[: max(0, len(found) - max(1, keep))]:
-            if path != best:
+        for path in sorted(self.checkpoints.glob("step-*"))[: -max(1, keep)]:
+            if path != self.best():
                 shutil.rmtree(path, ignore_errors=True)
 
 

@@ -1,28 +1,22 @@
-"""What a run tells: a JSONL log, TensorBoard, and the terminal's progress bar and lines."""
+"""The reports of a run: a JSONL log, TensorBoard, and the terminal's progress bar and lines."""
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from sightline.training.checkpoint import Run
 
 
 class Journal:
-    """A context manager that writes events of a run down as they happen."""
+    """Writes events of a run down as they happen."""
 
     def __init__(self, run: Run, console: Console, steps: int, tensorboard: bool) -> None:
         self.run = run
@@ -30,49 +24,40 @@ class Journal:
         self.tensorboard: Any = None
         self.wants_tensorboard = tensorboard
         self.steps = steps
-        self.progress = Progress(
-            TextColumn("training"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[status]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+        self.progress = progress.Progress(
+            "training",
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            "{task.fields[status]}",
+            progress.TimeElapsedColumn(),
+            "left",
+            progress.TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal,
         )
         self.bar = self.progress.add_task("training", total=steps, status="")
 
-    def open(self, step: int) -> None:
-        """Go on from `step`: what the log says of later ones belongs to a run that was lost."""
-        if step == 0:
-            self.run.log.write_text("", encoding="utf-8")
-        else:
-            _keep_until(self.run.log, step)
+    @contextmanager
+    def opened(self, step: int) -> Iterator[None]:
+        """Continue from `step`: later lines of the log belong to a run that was lost."""
+        kept = read_log(self.run.log) if step and self.run.log.exists() else []
+        lines = [json.dumps(event) + "\n" for event in kept if event["step"] <= step]
+        self.run.log.write_text("".join(lines), encoding="utf-8")
         if self.wants_tensorboard:
             try:
                 from torch.utils.tensorboard.writer import SummaryWriter
+
+                folder = str(self.run.folder / "tensorboard")
+                self.tensorboard = SummaryWriter(folder, purge_step=step)
             except ImportError:
                 self.say("no TensorBoard log: pip install 'sightline[train]'")
-            else:
-                self.tensorboard = SummaryWriter(
-                    str(self.run.folder / "tensorboard"), purge_step=step
-                )
-        self.progress.update(self.bar, completed=step)
-
-    def __enter__(self) -> Journal:
-        self.progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.progress.stop()
-        if self.tensorboard is not None:
-            self.tensorboard.close()
+        try:
+            with self.progress:
+                self.advance(step, "")
+                yield
+        finally:
+            if self.tensorboard is not None:
+                self.tensorboard.close()
 
     def advance(self, step: int, status: str) -> None:
         self.progress.update(self.bar, completed=step, status=status)
@@ -101,9 +86,3 @@ def read_log(path: Path) -> list[dict[str, Any]]:
         if isinstance(event, dict) and {"kind", "step"} <= event.keys():
             events.append(event)
     return events
-
-
-def _keep_until(path: Path, step: int) -> None:
-    events = read_log(path) if path.exists() else []
-    kept = [json.dumps(event) + "\n" for event in events if event["step"] <= step]
-    path.write_text("".join(kept), encoding="utf-8")

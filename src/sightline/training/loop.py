@@ -37,15 +37,8 @@ from sightline.training.task import Epoch, TrainingTask
 
 LOG_EVERY = 20  # steps per line of the log
 # What may differ when a run is resumed.
-FREE_TO_CHANGE = (
-    "description",
-    *(
-        f"training.{key}"
-        for key in ("steps", "evaluate_every", "save_every", "keep", "patience", "explode")
-    ),
-    "training.tensorboard",
-    "training.device",
-)
+_FREE = "steps evaluate_every save_every keep patience explode tensorboard device"
+FREE_TO_CHANGE = ("description", *(f"training.{key}" for key in _FREE.split()))
 
 
 @dataclass
@@ -128,10 +121,9 @@ class Trainer:
         if resume:
             self.restore()
         self.run.create()
-        self.journal.open(self.progress.step)
         if resume:
             self.journal.say(f"resuming at step {self.progress.step} of {self.run.folder}")
-        with self.journal, _interruptions() as interrupted:
+        with self.journal.opened(self.progress.step), _interruptions() as interrupted:
             reason = self._steps(interrupted)
         return Outcome(self.progress, self.run, reason)
 
@@ -150,7 +142,7 @@ class Trainer:
     def _epoch(self, epoch: Epoch, began: float, interrupted: dict[str, bool]) -> str:
         """The rest of an epoch, or of the run; why it has to stop, if it has to."""
         progress, config = self.progress, self.config
-        with closing(ahead(epoch, progress.position)) as batches:
+        with closing(ahead(epoch.__getitem__, range(progress.position, len(epoch)))) as batches:
             for batch in batches:
                 self._step(batch)
                 progress.position += 1
@@ -210,15 +202,8 @@ class Trainer:
         )
 
     def _log(self, loss: Loss, norm: float, rate: float, seconds: float) -> None:
-        self.recent.append(
-            {
-                "nats": loss.nats,
-                "tokens": loss.tokens,
-                "seconds": seconds,
-                "gradient_norm": norm,
-                **loss.parts,
-            }
-        )
+        numbers = {"nats": loss.nats, "tokens": loss.tokens, "seconds": seconds}
+        self.recent.append({**numbers, "gradient_norm": norm, **loss.parts})
         step = self.progress.step + 1
         if step % LOG_EVERY and step != self.config.steps:
             return
@@ -233,9 +218,8 @@ class Trainer:
         }
         self.recent = []
         self.journal.record("train", step, values)
-        self.journal.advance(
-            step, f"loss {values['loss']:.3f} · {values['tokens_per_second']:,.0f} tokens/s"
-        )
+        speed = f"{values['tokens_per_second']:,.0f} tokens/s"
+        self.journal.advance(step, f"loss {values['loss']:.3f} · {speed}")
 
     # ------------------------------------------------------------- evaluation and checkpoints
 
@@ -254,9 +238,8 @@ class Trainer:
             progress.stale += 1
         progress.metrics = metrics
         progress.seconds += time.perf_counter() - began
-        self.journal.record(
-            "evaluation", progress.step, {**metrics, "training_seconds": progress.seconds}
-        )
+        recorded = {**metrics, "training_seconds": progress.seconds}
+        self.journal.record("evaluation", progress.step, recorded)
         numbers = " · ".join(f"{name} {number:.4g}" for name, number in metrics.items())
         self.journal.say(f"step {progress.step}: {numbers}{'  (best)' if is_best else ''}")
         if samples:
@@ -269,15 +252,11 @@ class Trainer:
         if self.carry is not None:
             tensors |= {f"carry.{i}": part for i, part in enumerate(self.carry.tensors)}
         with self.average.in_place():
-            weights = self.model.state_dict()
             snapshot = Checkpoint(
                 step=self.progress.step,
                 texts={files.CONFIG: recipes.to_yaml(self.task.recipe), **self.task.files},
-                weights=weights,
-                training={
-                    "progress": asdict(self.progress),
-                    "data": self.task.fingerprint,
-                },
+                weights=self.model.state_dict(),
+                training={"progress": asdict(self.progress), "data": self.task.fingerprint},
                 tensors=tensors,
             )
             return self.run.save(snapshot, is_best=is_best, keep=self.config.keep)
@@ -332,16 +311,12 @@ def _text(path: Path) -> str:
 
 
 def _differences(before: Any, after: Any, prefix: str = "") -> list[str]:
-    if isinstance(before, dict) and isinstance(after, dict):
-        keys = dict.fromkeys([*before, *after])
-        return [
-            path
-            for key in keys
-            for path in _differences(
-                before.get(key), after.get(key), f"{prefix}.{key}" if prefix else key
-            )
-        ]
-    return [] if before == after else [prefix]
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        return [] if before == after else [prefix.removesuffix(".")]
+    differences = []
+    for key in dict.fromkeys([*before, *after]):
+        differences += _differences(before.get(key), after.get(key), f"{prefix}{key}.")
+    return differences
 
 
 @contextmanager

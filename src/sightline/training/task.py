@@ -41,37 +41,29 @@ class TrainingTask(Protocol):
     @property
     def files(self) -> dict[str, str]:
         """What goes into checkpoints besides config and weights: vocabularies."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """Of the training data; a resumed run must see the same."""
-        ...
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """The scores that `evaluate` gives, any of which can choose the best checkpoint."""
-        ...
 
     @property
     def carries_state(self) -> bool:
         """The decoder's state is carried from batch to batch (truncated BPTT)."""
-        ...
 
     def prepare(self) -> None:
         """The costly steps, each with a progress bar: features, vocabularies."""
-        ...
 
     def build_model(self) -> nn.Module:
         """A module with `loss(batch, state) → (Loss, state)`."""
-        ...
 
     def epoch(self, number: int) -> Epoch: ...
 
     def evaluate(self, model: Any) -> dict[str, float]:
         """Held-out scores by name; `loss` is nats per token."""
-        ...
 
     def samples(self, model: Any) -> str:
         """A few outputs to look at during training; empty for none."""
-        ...

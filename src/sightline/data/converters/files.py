@@ -17,16 +17,12 @@ from typing import Any
 
 from sightline.data.manifest import Example, Medium, Split
 from sightline.errors import DataError
+from sightline.media.text import decode, read_bytes
 
-_SPLIT_NAMES: dict[str, Split] = {
-    "train": "train",
-    "training": "train",
-    "restval": "train",  # Karpathy's name for the part of COCO's val2014 used for training
-    "dev": "dev",
-    "val": "dev",
-    "valid": "dev",
-    "validation": "dev",
-    "test": "test",
+_SPLIT_NAMES: dict[Split, tuple[str, ...]] = {
+    "train": ("train", "training", "restval"),  # restval: Karpathy's, the rest of COCO's val2014
+    "dev": ("dev", "val", "valid", "validation"),
+    "test": ("test",),
 }
 
 
@@ -90,20 +86,15 @@ def _place(name: str, folder: Path, below: str, present: dict[Path, set[str]]) -
 
 
 def split_of(name: object, where: str) -> Split:
-    split = _SPLIT_NAMES.get(name.lower()) if isinstance(name, str) else None
-    if split is None:
-        raise DataError(f"{where}: unknown split {name!r}; use one of {', '.join(_SPLIT_NAMES)}")
-    return split
+    for split, names in _SPLIT_NAMES.items():
+        if isinstance(name, str) and name.lower() in names:
+            return split
+    known = ", ".join(known for names in _SPLIT_NAMES.values() for known in names)
+    raise DataError(f"{where}: unknown split {name!r}; use one of {known}")
 
 
 def read_text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = path.read_bytes()[: error.start].count(b"\n") + 1
-        raise DataError(f"{path}:{line}: not UTF-8; save the file as UTF-8") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    return decode(read_bytes(path), str(path)).removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 def read_lines(path: Path) -> list[str]:

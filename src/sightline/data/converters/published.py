@@ -18,7 +18,7 @@ from sightline.data.converters.files import (
     read_text,
     split_of,
 )
-from sightline.data.manifest import Split
+from sightline.data.manifest import SPLITS, Split
 from sightline.errors import DataError
 
 # ---------------------------------------------------------------- Flickr8k and Flickr30k
@@ -31,11 +31,11 @@ def flickr8k(folder: Path) -> Prepared:
         hint = " (for captions.txt use `sightline prepare csv`)"
         raise DataError(f"{folder}: Flickr8k.token.txt is missing{hint}")
     splits: dict[str, Split] = {}
-    for name, split in (("train", "train"), ("dev", "dev"), ("test", "test")):
-        path = token.parent / f"Flickr_8k.{name}Images.txt"
+    for split in SPLITS:
+        path = token.parent / f"Flickr_8k.{split}Images.txt"
         splits |= dict.fromkeys(read_lines(path), split_of(split, str(path)))
     photos = _photos(folder, ("images", "Images", "Flicker8k_Dataset", "Flickr8k_Dataset"))
-    return assemble(_token_file(token), splits, photos)
+    return assemble(_captions(token, _TOKEN_LINE), splits, photos)
 
 
 def flickr30k(folder: Path, splits: Path | None = None) -> Prepared:
@@ -44,25 +44,17 @@ def flickr30k(folder: Path, splits: Path | None = None) -> Prepared:
     `splits` is Karpathy's dataset_flickr30k.json or a folder with train.txt, val.txt and
     test.txt; None: either of them in `folder`.
     """
-    photos = _photos(
-        folder,
-        (
-            "flickr30k_images/flickr30k_images",
-            "flickr30k-images",
-            "flickr30k_images",
-            "images",
-            "Images",
-        ),
-    )
+    usual = ("flickr30k_images/flickr30k_images", "flickr30k-images", "flickr30k_images")
+    photos = _photos(folder, (*usual, "images", "Images"))
     table = _first_file(folder, ("flickr_annotations_30k.csv",))
     if table is not None and splits is None:
         return _flickr30k_annotations(table, photos)
     token = _first_file(folder, ("results_20130124.token", "flickr30k/results_20130124.token"))
     kaggle = _first_file(folder, ("results.csv", "flickr30k_images/results.csv"))
     if token is not None:
-        captions = _token_file(token)
+        captions = _captions(token, _TOKEN_LINE)
     elif kaggle is not None:
-        captions = _kaggle_file(kaggle)
+        captions = _captions(kaggle, _KAGGLE_LINE, first_line=2)
     else:
         raise DataError(f"{folder}: neither results_20130124.token nor results.csv exists")
     return assemble(captions, _flickr30k_splits(splits or folder), photos)
@@ -87,29 +79,19 @@ def _flickr30k_splits(source: Path) -> dict[str, Split]:
     }
 
 
-def _token_file(path: Path) -> dict[str, list[str]]:
-    """`photo.jpg#0<TAB>caption` per line."""
+# What the lines of a file of captions look like: with the photo and the caption as groups, in words
+_TOKEN_LINE = r"([^\t]*)#[^#\t]*\t(.*)", "photo.jpg#0<TAB>caption"
+_KAGGLE_LINE = r"([^|]+)\|\s*\d+\s*\|?\s*(.*)", "photo.jpg| 0| caption"  # one lacks its second bar
+
+
+def _captions(path: Path, form: tuple[str, str], first_line: int = 1) -> dict[str, list[str]]:
     captions: dict[str, list[str]] = {}
     for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
+        if number < first_line or not line.strip():
             continue
-        key, tab, caption = line.partition("\t")
-        if not tab or "#" not in key:
-            raise DataError(f"{path}:{number}: not of the form photo.jpg#0<TAB>caption")
-        captions.setdefault(key.rpartition("#")[0], []).append(caption.strip())
-    return captions
-
-
-def _kaggle_file(path: Path) -> dict[str, list[str]]:
-    """`photo.jpg| 0| caption` per line; in one line of it the second bar is missing."""
-    captions: dict[str, list[str]] = {}
-    form = re.compile(r"([^|]+)\|\s*\d+\s*\|?\s*(.*)")
-    for number, line in enumerate(read_text(path).split("\n")[1:], start=2):
-        if not line.strip():
-            continue
-        match = form.match(line)
+        match = re.match(form[0], line)
         if match is None:
-            raise DataError(f"{path}:{number}: not of the form photo.jpg| 0| caption")
+            raise DataError(f"{path}:{number}: not of the form {form[1]}")
         captions.setdefault(match[1].strip(), []).append(match[2].strip())
     return captions
 
@@ -138,8 +120,8 @@ def coco(folder: Path) -> Prepared:
     For Karpathy's own choice of pictures use `karpathy`.
     """
     for year in ("2014", "2017"):
-        train = _first_file(folder, _annotation_paths("train", year))
-        val = _first_file(folder, _annotation_paths("val", year))
+        names = [f"captions_{part}{year}.json" for part in ("train", "val")]
+        train, val = (_first_file(folder, (f"annotations/{name}", name)) for name in names)
         if train is not None and val is not None:
             break
     else:
@@ -155,11 +137,6 @@ def coco(folder: Path) -> Prepared:
         for place, example in enumerate(val_part.examples)
     ]
     return Prepared(train_part.examples + moved, train_part.notes + val_part.notes)
-
-
-def _annotation_paths(part: str, year: str) -> tuple[str, ...]:
-    name = f"captions_{part}{year}.json"
-    return (f"annotations/{name}", name)
 
 
 def _coco_file(path: Path, photos: Path) -> Prepared:

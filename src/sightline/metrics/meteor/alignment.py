@@ -15,7 +15,6 @@ Three oddities of METEOR 1.5 are kept, since scores depend on them:
 A rank is two integers, the smaller the better, to which every choice adds something.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -29,14 +28,6 @@ NONE = -1
 _ROOM = 1 << 62
 
 
-@dataclass(frozen=True)
-class Alignments:
-    """The chosen matches, as rows of the Matches searched, and each pair's number of chunks."""
-
-    chosen: I64
-    chunks: I64  # (P,)
-
-
 class _Beam(NamedTuple):
     """Partial alignments of all pairs, sorted by pair and rank; S of them."""
 
@@ -48,7 +39,7 @@ class _Beam(NamedTuple):
     used: NDArray[np.uint64]  # (S, B) hypothesis words taken, 64 to a number
 
     def select(self, rows: I64) -> "_Beam":
-        return _Beam(*(column[rows] for column in self))
+        return _Beam(*(column[rows] for column in self))  # type: ignore[arg-type]
 
 
 class _Search:
@@ -162,21 +153,17 @@ class _Search:
     def _best(self, pair: I64, high: I64, low: I64) -> I64:
         """The rows sorted by pair and rank, equals in their order, at most 40 to a pair."""
         count = len(pair)
-        order = self._order(pair, high, low)
-        pair = pair[order]
-        new = np.flatnonzero(np.diff(pair, prepend=-1))
+        if len(self.reference_lengths) * self.high_span * self.low_span * count >= _ROOM:
+            order = np.lexsort((low, high, pair))
+        else:
+            rank = (pair * self.high_span + high) * self.low_span + low
+            # with the row's number in it no two keys are equal, and the fastest sort will do
+            order = np.sort(rank * count + np.arange(count)) % count
+        new = np.flatnonzero(np.diff(pair[order], prepend=-1))
         sizes = np.diff(new, append=count)
         if sizes.max(initial=0) > BEAM:
             order = order[np.arange(count) - np.repeat(new, sizes) < BEAM]
         return order
-
-    def _order(self, pair: I64, high: I64, low: I64) -> I64:
-        count = len(pair)
-        if len(self.reference_lengths) * self.high_span * self.low_span * count >= _ROOM:
-            return np.lexsort((low, high, pair))
-        rank = (pair * self.high_span + high) * self.low_span + low
-        # with the row's number in it no two keys are equal, and the fastest sort will do
-        return np.sort(rank * count + np.arange(count)) % count
 
     def finish(self, beam: _Beam, step: int) -> tuple[I64, I64, I64]:
         """The pairs whose reference ends here: pair, row of its best alignment, chunks."""
@@ -188,8 +175,8 @@ class _Search:
         return pair[first], rows[first], low[first] // self.chunk
 
 
-def align(matches: Matches, hypothesis_lengths: I64, reference_lengths: I64) -> Alignments:
-    """The alignment METEOR finds for each pair."""
+def align(matches: Matches, hypothesis_lengths: I64, reference_lengths: I64) -> tuple[I64, I64]:
+    """The matches METEOR chooses, as rows of `matches`; and each pair's number of chunks, (P,)."""
     search = _Search(matches, hypothesis_lengths, reference_lengths)
     beam = search.opening(int(hypothesis_lengths.max(initial=0)))
     chunks = np.zeros(len(reference_lengths), np.int64)
@@ -207,7 +194,7 @@ def align(matches: Matches, hypothesis_lengths: I64, reference_lengths: I64) -> 
         if step < search.steps:
             beam, parent, match = search.advance(kept, step)
             trail.append((alive[parent], match))
-    return Alignments(_trace(winners, trail, len(matches.pair)), chunks)
+    return _trace(winners, trail, len(matches.pair)), chunks
 
 
 def _trace(winners: list[I64], trail: list[tuple[I64, I64]], skip: int) -> I64:

@@ -142,9 +142,8 @@ def read_index(path: Path) -> Index | None:
         return None
     header = json.loads(bytes(text))
     body = data[_HEAD.size + length :]
-    if header["format"] != FORMAT or len(body) != header["size"]:
-        return None
-    if zlib.crc32(body) != header["check"]:
+    sound = len(body) == header["size"] and zlib.crc32(body) == header["check"]
+    if header["format"] != FORMAT or not sound:
         return None
     arrays = {
         name: np.frombuffer(body[start : start + size], kind)
@@ -245,16 +244,13 @@ def _word_arrays(vocabulary: set[str], synonyms: SynonymTable) -> dict[str, NDAr
     if len(by_hash) != len(vocabulary):
         raise RuntimeError("two words of METEOR's tables share a 64-bit hash")
     ordered = [by_hash[key] for key in sorted(by_hash)]
-    synset_starts, synsets = _ragged(synonyms.synsets(word) for word in ordered)
-    own_starts, own_synsets = _ragged(synonyms.own(word) for word in ordered)
-    return {
+    arrays: dict[str, NDArray[np.generic]] = {
         "words": np.array(sorted(by_hash), np.uint64),
         "stems": np.array([java_hash(stem(word)) for word in ordered], np.int32),
-        "synset_starts": synset_starts,
-        "synsets": synsets,
-        "own_starts": own_starts,
-        "own_synsets": own_synsets,
     }
+    arrays["synset_starts"], arrays["synsets"] = _ragged(map(synonyms.synsets, ordered))
+    arrays["own_starts"], arrays["own_synsets"] = _ragged(map(synonyms.own, ordered))
+    return arrays
 
 
 def _ragged(rows: Iterable[frozenset[int]]) -> tuple[I32, I32]:

@@ -170,12 +170,14 @@ def find_matches(
 ) -> Matches:
     """All matches of the given pairs of sentences."""
     joined = [_join(each, hypothesis, reference) for each in units]
-    pair, *spans, kind, rank = (np.concatenate(columns) for columns in zip(*joined, strict=True))
+    columns = [np.concatenate(parts) for parts in zip(*joined, strict=True)]
+    pair, kind = columns[0], columns[5]
     same = _same_words(sentences, words, hypothesis, reference)
     keep = (kind == EXACT) | ~same[pair]  # equal sentences are compared exactly only
-    order = _meteor_order(pair, *spans, kind, rank)
+    order = _meteor_order(*columns)
     order = order[keep[order]]
-    return Matches(*(column[order] for column in (pair, *spans, np.minimum(kind, PARAPHRASE))))
+    module = np.minimum(kind, PARAPHRASE)
+    return Matches(*(column[order] for column in (*columns[:5], module)))
 
 
 def _join(units: Units, hypothesis: I64, reference: I64) -> tuple[I64, ...]:

@@ -18,10 +18,8 @@ _CONTROL_OR_SPACE = "".join(map(chr, range(33)))  # what Java's String.trim remo
 _PLAIN = re.compile("[a-z0-9 ]*")  # text that no rule below touches
 _RUN_OF_DOTS = re.compile(r"\.(\.+)")
 _LAST_OF_RUN = re.compile(r"DOTMULTI\.([^.])")
-_BEFORE_DOTS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(f"([^{_ALNUM}{_JAVA_SPACE}.'`,\\-‘’])"), r" \1 "),
-)
-_AFTER_DOTS: tuple[tuple[re.Pattern[str], str], ...] = (
+_SYMBOL = re.compile(f"([^{_ALNUM}{_JAVA_SPACE}.'`,\\-‘’])")
+_RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile("([^0-9]),([^0-9])"), r"\1 , \2"),
     (re.compile("([0-9]),([^0-9])"), r"\1 , \2"),
     (re.compile("([^0-9]),([0-9])"), r"\1 , \2"),
@@ -59,12 +57,10 @@ def words_of(text: str, abbreviations: Mapping[str, int]) -> list[str]:
 
 
 def _normalise(text: str, abbreviations: Mapping[str, int]) -> str:
-    line = f" {text} "
-    for pattern, replacement in _BEFORE_DOTS:
-        line = pattern.sub(replacement, line)
+    line = _SYMBOL.sub(r" \1 ", f" {text} ")
     if ".." in line or "DOTMULTI" in line:
         line = _hide_runs_of_dots(line)
-    for pattern, replacement in _AFTER_DOTS:
+    for pattern, replacement in _RULES:
         line = pattern.sub(replacement, line)
     tokens = java_tokens(line)
     line = "".join(

@@ -5,30 +5,17 @@ otherwise), so the `snowballstemmer` package gives other matches than METEOR and
 Rules: https://snowballstem.org/algorithms/english/stemmer.html as it stood then.
 """
 
+import json
+from pathlib import Path
+
 _VOWELS = frozenset("aeiouy")
 _DOUBLES = frozenset(("bb", "dd", "ff", "gg", "mm", "nn", "pp", "rr", "tt"))
-_LI_ENDINGS = frozenset("cdeghkmnrt")
 
-
-def _table(text: str) -> dict[str, str]:
-    """`ending:replacement` pairs; a bare ending is dropped."""
-    pairs = (entry.partition(":") for entry in text.split())
-    return {ending: replacement for ending, _, replacement in pairs}
-
-
-_WHOLE_WORDS = _table(
-    "skis:ski skies:sky dying:die lying:lie tying:tie idly:idl gently:gentl ugly:ugli "
-    "early:earli only:onli singly:singl sky:sky news:news howe:howe atlas:atlas cosmos:cosmos "
-    "bias:bias andes:andes"
+# In this order: words with stems of their own; by step, what replaces an ending; exceptions.
+_TABLES: dict[str, dict[str, str]] = json.loads(
+    Path(__file__).with_name("endings.json").read_text("utf-8")
 )
-_AFTER_PLURAL = frozenset(_table("inning outing canning herring earring proceed exceed succeed"))
-_STEP_2 = _table(
-    "tional:tion enci:ence anci:ance abli:able entli:ent izer:ize ization:ize ational:ate "
-    "ation:ate ator:ate alism:al aliti:al alli:al fulness:ful ousli:ous ousness:ous iveness:ive "
-    "iviti:ive biliti:ble bli:ble ogi:og fulli:ful lessli:less li"
-)
-_STEP_3 = _table("tional:tion ational:ate alize:al icate:ic iciti:ic ical:ic ful ness ative")
-_STEP_4 = _table("al ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize ion")
+_WHOLE_WORDS, _STEP_2, _STEP_3, _STEP_4, _AFTER_PLURAL = _TABLES.values()
 
 
 def stem(word: str) -> str:
@@ -43,9 +30,9 @@ def stem(word: str) -> str:
     if word not in _AFTER_PLURAL:
         word = _past_and_gerund(word, r1)
         word = _final_y(word)
-        word = _step_2(word, r1)
-        word = _step_3(word, r1, r2)
-        word = _step_4(word, r2)
+        word = _replace_ending(word, _STEP_2, r1)
+        word = _replace_ending(word, _STEP_3, r1, ative=r2)
+        word = _replace_ending(word, _STEP_4, r2)
         word = _final_e_and_l(word, r1, r2)
     return word.replace("Y", "y")
 
@@ -132,38 +119,19 @@ def _final_y(word: str) -> str:
     return word
 
 
-def _longest_ending(word: str, endings: dict[str, str]) -> str | None:
+# What must stand before an ending, where not everything may.
+_BEFORE = {"ogi": ("l",), "li": tuple("cdeghkmnrt"), "ion": ("s", "t")}
+
+
+def _replace_ending(word: str, endings: dict[str, str], region: int, ative: int = 0) -> str:
+    """Replace the longest of the endings if it lies in the region; `ative` has its own."""
     for length in range(min(7, len(word)), 1, -1):
-        if word[-length:] in endings:
-            return word[-length:]
-    return None
-
-
-def _step_2(word: str, r1: int) -> str:
-    ending = _longest_ending(word, _STEP_2)
-    if ending is None or len(word) - len(ending) < r1:
-        return word
-    part = word[: len(word) - len(ending)]
-    if ending == "ogi" and not part.endswith("l"):
-        return word
-    if ending == "li" and part[-1:] not in _LI_ENDINGS:
-        return word
-    return part + _STEP_2[ending]
-
-
-def _step_3(word: str, r1: int, r2: int) -> str:
-    ending = _longest_ending(word, _STEP_3)
-    if ending is None or len(word) - len(ending) < (r2 if ending == "ative" else r1):
-        return word
-    return word[: len(word) - len(ending)] + _STEP_3[ending]
-
-
-def _step_4(word: str, r2: int) -> str:
-    ending = _longest_ending(word, _STEP_4)
-    if ending is None or len(word) - len(ending) < r2:
-        return word
-    part = word[: len(word) - len(ending)]
-    return word if ending == "ion" and not part.endswith(("s", "t")) else part
+        part, ending = word[:-length], word[-length:]
+        if ending in endings:
+            allowed = len(part) >= (ative if ending == "ative" else region)
+            fits = part.endswith(_BEFORE.get(ending, ""))
+            return part + endings[ending] if allowed and fits else word
+    return word
 
 
 def _final_e_and_l(word: str, r1: int, r2: int) -> str:

@@ -1,4 +1,4 @@
-"""`python -m sightline.config.reference`: every recipe key of every task, as Markdown.
+"""`make docs-reference`: every recipe key of every task, as Markdown.
 
 The documentation of a key is the comment next to or above its field in the source.
 """
@@ -16,6 +16,7 @@ import typing
 from typing import Any, NamedTuple
 
 from sightline.config.reader import sections_in, type_words
+from sightline.tasks import all_specs
 
 HEAD = """\
 # Recipe keys
@@ -45,8 +46,6 @@ class Section(NamedTuple):
 
 def recipes() -> dict[str, type[Any]]:
     """Each task's recipe dataclass."""
-    from sightline.tasks import all_specs
-
     return {spec.name: spec.recipe for spec in all_specs()}
 
 
