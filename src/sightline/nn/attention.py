@@ -98,7 +98,8 @@ class Attention(nn.Module):
             assert previous is not None
             seen = self.filters(previous[:, None])  # (N, filters, M)
             hidden = hidden + self.location(seen.transpose(1, 2)).view(groups, -1, positions, size)
-        return self.score(torch.tanh(hidden)).view(-1, positions)
+        result: Tensor = self.score(torch.tanh(hidden)).view(-1, positions)
+        return result
 
     def normalise(self, scores: Tensor, context: ContextSet, previous: Tensor) -> Tensor:
         """The weights α from the scores, under the mask and whatever sharpens them."""
