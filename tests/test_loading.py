@@ -82,7 +82,9 @@ def test_an_exception_in_the_consumer_stops_preparation() -> None:
     assert len(epoch.prepared) <= 8
 
 
-def test_ctrl_c_while_waiting_for_a_batch_stops_preparation() -> None:
+def test_ctrl_c_while_waiting_for_a_batch_stops_preparation(
+    request: pytest.FixtureRequest,
+) -> None:
     class Interrupted(Epoch):
         def __getitem__(self, position: int) -> str:
             if position == 3:
@@ -90,6 +92,9 @@ def test_ctrl_c_while_waiting_for_a_batch_stops_preparation() -> None:
             return super().__getitem__(position)
 
     epoch = Interrupted(seconds=0.05)
+    # a program in the background of a shell may have been started with SIGINT ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with pytest.raises(KeyboardInterrupt):
         list(ahead(epoch.__getitem__, range(1000)))
     assert not threads()

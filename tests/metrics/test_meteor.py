@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.errors import DataError, UserError
-from sightline.metrics.meteor import Meteor, scoring
+from sightline.metrics import meteor_metric as scoring
+from sightline.metrics.meteor import Meteor
 from sightline.metrics.meteor.index import open_index
 from sightline.metrics.meteor.normalise import java_hash, words_of
 from sightline.metrics.meteor.stemming import stem

@@ -12,7 +12,6 @@ from sightline.nn.deep_fusion import FusedDecoder, fuse
 from sightline.nn.encoders.text import TextEncoder
 from sightline.nn.model import Batch, EncoderDecoder, pad
 from sightline.nn.objectives import Likelihood
-from sightline.nn.shortlist import shortlisted
 from sightline.nn.stepper import TorchEncoder, TorchStepper
 
 V, E = 30, 6
@@ -138,7 +137,10 @@ def test_a_batch_equals_its_singles():
 def test_a_shortlist_hears_the_same_words():
     model, _, _ = fused()
     tokens = [0, 1, 2, 3, 6, 7, 20]
-    small, whole = TorchStepper(shortlisted(model.decoder, tokens)), TorchStepper(model)
+    small, whole = (
+        TorchStepper(model.decoder.shortlisted(torch.tensor(tokens))),
+        TorchStepper(model),
+    )
     context = TorchEncoder(model).encode(sentences(SOURCES))
     mine, its = small.start(context), whole.start(context)
     for place in (1, 4, 5):

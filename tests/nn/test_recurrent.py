@@ -82,7 +82,7 @@ def test_projecting_in_two_parts_equals_projecting_at_once(kind):
     left, right = torch.randn(4, 3), torch.randn(4, 2)
     together = ours.project(torch.cat([left, right], -1))
     torch.testing.assert_close(
-        ours.project(left) + right @ ours.trailing_weight(right.shape[-1]).t(), together
+        ours.project(left) + right @ ours.weights(0)[0][:, -right.shape[-1] :].t(), together
     )
 
 

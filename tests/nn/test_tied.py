@@ -13,7 +13,6 @@ from sightline.nn.losses import sequence_loss
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.objectives import Likelihood
 from sightline.nn.sampled_softmax import sampled_log_probs
-from sightline.nn.shortlist import shortlisted
 from sightline.nn.stepper import TorchStepper
 from sightline.training.averaging import Average
 from sightline.training.checkpoint import Checkpoint, Run, load_weights
@@ -102,7 +101,7 @@ def test_a_shortlist_of_a_tied_model_has_its_probabilities():
     context, _ = data()
     model = EncoderDecoder(given(D), tied.eval(), Likelihood())
     tokens = [0, 1, 2, 3, 5, 8, 30]
-    small = TorchStepper(shortlisted(model.decoder, tokens))
+    small = TorchStepper(model.decoder.shortlisted(torch.tensor(tokens)))
     whole = TorchStepper(model)
     begun = tied.start(context)  # the shortlist is of the output layer alone
     mine = small.step(begun, np.array([4, 5, 6])).log_probs

@@ -47,9 +47,7 @@ def compare(model: Describer, export: Describer, data: Path, split: str) -> Comp
     first, second = (evaluate(each, data, split, None, intervals=False) for each in (model, export))
     pairs = list(zip(first.texts.values(), second.texts.values(), strict=True))
     same = sum(a == b for a, b in pairs) / len(pairs) if pairs else 1.0
-    scores = {
-        name: tuple(info(name).scale * each.scores["corpus"][name] for each in (first, second))
-        for name in first.scores["corpus"]
-        if info(name).tolerance is not None
-    }
-    return Comparison(len(pairs), same, {name: (a, b) for name, (a, b) in scores.items()})
+    before, after = first.scores["corpus"], second.scores["corpus"]
+    scales = {name: info(name).scale for name in before if info(name).tolerance is not None}
+    scores = {name: (by * before[name], by * after[name]) for name, by in scales.items()}
+    return Comparison(len(pairs), same, scores)

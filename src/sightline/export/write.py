@@ -17,7 +17,6 @@ from sightline.runtime import model_folder
 from sightline.runtime.describer import Describer
 from sightline.runtime.model_folder import EXPORT, find_model, is_export
 from sightline.tasks import load_model, spec_of
-from sightline.tasks.spec import TaskSpec
 
 Weights = Literal["int16", "int8"]
 CARDS = ("card.md", "README.md")
@@ -71,7 +70,10 @@ def _write(folder: Path, source: Path, loaded: Describer, weights: Weights, name
     about |= {"task": spec.name, "weights": weights, **spec.about(encoder)}
     for graph, content in graphs.items():
         (folder / graph).write_bytes(content)
-    (folder / "config.yaml").write_text(config.to_yaml(_portable(loaded.recipe, spec)), "utf-8")
+    recipe = loaded.recipe
+    for key in spec.local_paths:  # without the places that files have on this machine
+        recipe = _shortened(recipe, key.split("."))
+    (folder / "config.yaml").write_text(config.to_yaml(recipe), "utf-8")
     for path in (*source.glob("*vocab.json"), *(source / each for each in spec.files)):
         if path.is_file():
             shutil.copyfile(path, folder / path.name)
@@ -84,13 +86,6 @@ def _write(folder: Path, source: Path, loaded: Describer, weights: Weights, name
         if path.name not in CARDS  # whose text anyone may edit
     }
     (folder / EXPORT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
-
-
-def _portable(recipe: Any, spec: TaskSpec) -> Any:
-    """The recipe without the places that files have on this machine."""
-    for key in spec.local_paths:
-        recipe = _shortened(recipe, key.split("."))
-    return recipe
 
 
 def _shortened(section: Any, path: list[str]) -> Any:

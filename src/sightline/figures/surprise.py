@@ -46,13 +46,10 @@ def draw_surprise(description: Description, path: Path | str, columns: int = 72)
     write(path, picture.save)
 
 
-def _shade(nats: float) -> tuple[int, int, int]:
+def _shade(nats: float) -> tuple[int, ...]:
     part = min(1.0, max(0.0, nats / MOST_NATS))
-    red, green, blue = (
-        round(calm + (startled - calm) * part)
-        for calm, startled in zip(CALM, STARTLED, strict=True)
-    )
-    return red, green, blue
+    ends = zip(CALM, STARTLED, strict=True)
+    return tuple(round(calm + (startled - calm) * part) for calm, startled in ends)
 
 
 def _wrap(

@@ -54,4 +54,5 @@ def interval(samples: Floats, level: float = LEVEL) -> Floats:
 def p_value(samples: Floats) -> Floats:
     """Two-sided p, (K,), that the differences of paired resamples (resamples, K) are 0."""
     below, above = (samples <= 0).mean(axis=0), (samples >= 0).mean(axis=0)
-    return np.minimum(1.0, 2 * np.minimum(below, above))
+    p: Floats = np.minimum(1.0, 2 * np.minimum(below, above))
+    return p

@@ -49,12 +49,11 @@ def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
     lines: dict[Path, int] = {}
     for path in paths:
         entries = list(_entries(path))
-        blank_is_none = _is_text(path)
-        for entry in entries:
-            texts = [text for text in entry.texts if text.strip() or not blank_is_none]
-            references.setdefault(entry.id, []).extend(texts)
         if _is_text(path):
             lines[path] = len(entries)
+        for entry in entries:
+            texts = [text for text in entry.texts if text.strip() or path not in lines]
+            references.setdefault(entry.id, []).extend(texts)
     if len(set(lines.values())) > 1:
         short, long = min(lines, key=lines.__getitem__), max(lines, key=lines.__getitem__)
         raise DataError(
@@ -64,8 +63,14 @@ def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
     return references
 
 
+def _suffix(path: Path) -> str:
+    """The suffix that names the format: that of captions.json.gz is .json."""
+    packed = path.suffix.lower() in (".gz", ".xz")
+    return (path.with_suffix("") if packed else path).suffix.lower()
+
+
 def _is_text(path: Path) -> bool:
-    return path.suffix.lower() not in (".json", ".jsonl", ".ndjson")
+    return _suffix(path) not in (".json", ".jsonl", ".ndjson")
 
 
 def _entries(path: Path) -> Iterator[Entry]:
@@ -74,7 +79,7 @@ def _entries(path: Path) -> Iterator[Entry]:
         lines = content.removesuffix("\n").split("\n") if content else []
         for number, line in enumerate(lines, start=1):
             yield Entry(str(number), (line.removesuffix("\r"),), f"{path}, line {number}")
-    elif path.suffix.lower() == ".json":
+    elif _suffix(path) == ".json":
         yield from _json_entries(path, _parse(content, str(path)))
     else:
         for number, line in enumerate(content.split("\n"), start=1):

@@ -6,7 +6,9 @@ state, a step before the first word, every step, attention) is configuration, no
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +18,14 @@ from sightline.config import DecoderConfig
 from sightline.data.vocabulary import PAD, SPECIALS
 from sightline.nn.attention import Attention, Focus, rows_of
 from sightline.nn.dropout import Dropout
-from sightline.nn.heads import PointerHead, build_head
+from sightline.nn.heads import PointerHead, VocabularyHead, build_head
 from sightline.nn.kernels import fused
 from sightline.nn.kernels.fused import Steps
 from sightline.nn.kernels.packing import Packing
 from sightline.nn.recurrent import Recurrent, RecurrentState
 from sightline.types import ContextSet
+
+M = TypeVar("M", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -172,9 +176,7 @@ class Decoder(nn.Module):
             return Decoded(readouts, None, None, replace(state, recurrent=recurrent))
         one_lstm = self.config.cell == "lstm" and self.config.layers == 1
         steered = state.context is not None and state.context.bias is not None
-        plain = self.attention.is_plain and not steered
-        fuses = one_lstm and plain and fused.usable(inputs)
-        if fuses:
+        if one_lstm and self.attention.is_plain and not steered and fused.usable(inputs):
             steps, state = self._fused_loop(tokens, inputs, state, chosen)
         else:
             steps, state = self._loop(inputs, state, chosen)
@@ -186,7 +188,7 @@ class Decoder(nn.Module):
     ) -> tuple[Steps, DecoderState]:
         """Every step in turn, for any cell and attention."""
         projected = self.recurrent.project(inputs)  # all steps at once: (N, T, gates · H)
-        from_context = self._context_weight(state)
+        from_context = self._context_weight
         parts = []
         # parts of tensors are taken once, for their gradients to be put together once
         for t, now in enumerate(projected.unbind(1)):
@@ -208,7 +210,8 @@ class Decoder(nn.Module):
         attention, context, expected = self.attention, state.context, state.expected
         assert attention is not None
         assert context is not None
-        from_input, from_context, weight_hh, bias = self.recurrent.loop_weights(inputs.shape[-1])
+        weight_ih, weight_hh, bias_ih, bias_hh = self.recurrent.weights(0)
+        from_input, from_context = weight_ih.split([inputs.shape[-1], self.context_size], dim=1)
         factors = [weight_hh, attention.query.weight]  # all that h_{t-1} is multiplied with
         biases: list[Tensor] = [attention.key.bias]
         if self.config.gate:
@@ -224,7 +227,7 @@ class Decoder(nn.Module):
         sampled = attention.samples(chosen, expected)
         steps, (hidden, cell, weights) = fused.attend_and_advance(
             packing,
-            F.linear(packing.pack(inputs), from_input, bias),
+            F.linear(packing.pack(inputs), from_input, bias_ih + bias_hh),
             (state.recurrent[0][0], state.recurrent[1][0]),
             context,
             (torch.cat(factors), torch.cat(biases)),
@@ -258,7 +261,7 @@ class Decoder(nn.Module):
             hidden, recurrent = self.recurrent.step(projected, state.recurrent)
             readout = self._readout(embedded, hidden, None)
             return readout, None, replace(state, recurrent=recurrent)
-        hidden, context, focus, state = self._step(projected, self._context_weight(state), state)
+        hidden, context, focus, state = self._step(projected, self._context_weight, state)
         return self._readout(embedded, hidden, context), focus.used, state
 
     def _step(
@@ -284,9 +287,10 @@ class Decoder(nn.Module):
         attended = self.attention.remember(state.attended, focus)
         return hidden, context, focus, replace(state, recurrent=recurrent, attended=attended)
 
-    def _context_weight(self, state: DecoderState) -> Tensor:
-        assert state.context is not None
-        return self.recurrent.trailing_weight(state.context.values.shape[2])
+    @property
+    def _context_weight(self) -> Tensor:
+        """The first layer's weight for ẑ, the last columns of its input, (gates · H, D)."""
+        return self.recurrent.weights(0)[0][:, -self.context_size :]
 
     def _embed(self, tokens: Tensor, state: DecoderState) -> Tensor:
         if isinstance(self.output, PointerHead):
@@ -311,9 +315,24 @@ class Decoder(nn.Module):
         readout = embedded + self.from_hidden(hidden)
         return readout if context is None else readout + self.from_context(context)
 
+    def shortlisted(self, index: Tensor) -> Decoder:
+        """The same over these tokens: token i is index[i]. All other weights are shared."""
+        assert isinstance(self.output, VocabularyHead)
+        twin = with_rows(self, self.embed, index)
+        twin.output, twin.vocab_size = self.output.shortlisted(index), len(index)
+        return twin
+
     def log_probs(self, decoded: Decoded) -> Tensor:
         """Of every token after each of the T that were read, (N, T, V)."""
         return F.log_softmax(self.output(decoded.readouts, decoded.state.pointers), dim=-1)
+
+
+def with_rows(reader: M, embed: nn.Embedding, index: Tensor) -> M:
+    """A copy that shares its parts but for its embedding, of which it has these rows."""
+    twin = copy.copy(reader)
+    rows = nn.Embedding.from_pretrained(embed.weight.detach()[index], padding_idx=PAD)
+    twin._modules = {**reader._modules, "embed": rows}
+    return twin
 
 
 def mean_value(context: ContextSet) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from sightline.config import DecoderConfig
 from sightline.data.vocabulary import PAD
 from sightline.errors import ConfigError
-from sightline.nn.decoder import Decoded, Decoder, DecoderState
+from sightline.nn.decoder import Decoded, Decoder, DecoderState, with_rows
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.recurrent import Recurrent
 from sightline.types import ContextSet
@@ -75,6 +75,11 @@ class FusedDecoder(Decoder):
         hidden, after = cells.step(cells.project(self.prior.embed(tokens)), state.prior)
         readout = readout + self.from_prior(self._gated(hidden))
         return readout, weights, replace(following, prior=after)
+
+    def shortlisted(self, index: Tensor) -> Decoder:
+        twin = super().shortlisted(index)
+        twin.prior = with_rows(self.prior, self.prior.embed, index)  # reads the same tokens
+        return twin
 
     def _gated(self, hidden: Tensor) -> Tensor:
         """g_t s_t, (…, H)."""

@@ -45,6 +45,16 @@ class VocabularyHead(nn.Linear):
         # e^-10000 is 0 in any precision, so no gradient ever moves these
         self.bias.data[:first] = -1e4
 
+    def shortlisted(self, index: Tensor) -> VocabularyHead:
+        """The head of these tokens alone."""
+        with torch.device("meta"):  # without weights of its own
+            head = VocabularyHead(self.in_features, len(index), first=self.first)
+        head.weight, head.bias = (
+            nn.Parameter(part.detach()[index], requires_grad=False)
+            for part in (self.weight, self.bias)
+        )
+        return head
+
     def forward(self, readouts: Tensor, pointers: ContextSet | None = None) -> Tensor:
         return F.linear(readouts, self.weight, self.bias)
 
@@ -105,13 +115,10 @@ class PointerHead(nn.Module):
         for name in ("tied", "sampled_softmax"):
             if getattr(config, name):
                 raise ConfigError(f"model.{name} is for a vocabulary; model.head=pointer has none")
-        if config.attention.hard:
-            raise ConfigError(
-                "model.attention.hard: a model with model.head=pointer cannot have it"
-            )
-        options = AttentionConfig(
-            size=config.attention.size, temperature=config.attention.temperature
-        )
+        looks = config.attention
+        if looks.hard:
+            raise ConfigError("model.attention.hard does not go with model.head=pointer")
+        options = AttentionConfig(size=looks.size, temperature=looks.temperature)
         self.attention = Attention(options, readout, context_size)
         self.specials = nn.Parameter(torch.randn(len(SPECIALS), context_size) * 0.1)
         self.embed = nn.Linear(context_size, config.embedding)

@@ -12,7 +12,7 @@ from sightline.data.vocabulary import PAD
 from sightline.errors import DataError
 from sightline.nn.decoder import Decoder, DecoderState
 from sightline.nn.losses import Loss, Reinforce
-from sightline.nn.objectives import Objective
+from sightline.nn.objectives import Likelihood
 from sightline.types import ContextSet, Inputs
 
 
@@ -38,7 +38,7 @@ class EncoderDecoder(nn.Module):
     An encoder is a module with a `dimension` D that makes a ContextSet of Inputs.
     """
 
-    def __init__(self, encoder: nn.Module | None, decoder: Decoder, objective: Objective) -> None:
+    def __init__(self, encoder: nn.Module | None, decoder: Decoder, objective: Likelihood) -> None:
         super().__init__()
         objective.check(decoder)
         self.encoder = encoder

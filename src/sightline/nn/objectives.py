@@ -1,4 +1,4 @@
-"""Objectives: what a model is trained for. Here the likelihood of the targets.
+"""Objectives: what a model is trained for. Here the likelihood; others derive from it.
 
 An objective is given to `EncoderDecoder`, and `model.loss(batch, state)` calls it.
 """
@@ -6,7 +6,7 @@ An objective is given to `EncoderDecoder`, and `model.loss(batch, state)` calls 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from sightline.nn.model import Batch, EncoderDecoder
 
 
-class Objective(Protocol):
-    config: LossConfig
-
-    def check(self, decoder: Decoder) -> None:
-        """A ConfigError where this objective has no meaning for this decoder."""
-        ...
-
-    def __call__(
-        self, model: EncoderDecoder, batch: Batch, state: DecoderState | None
-    ) -> tuple[Loss, DecoderState | None]: ...
-
-
 class Likelihood:
     """Cross-entropy under teacher forcing or scheduled sampling (Bengio et al. 2015).
 
@@ -45,6 +33,7 @@ class Likelihood:
         self.scheduled_sampling = scheduled_sampling
 
     def check(self, decoder: Decoder) -> None:
+        """A ConfigError where this objective has no meaning for this decoder."""
         if not self.config.label_smoothing:
             return
         if decoder.config.sampled_softmax:

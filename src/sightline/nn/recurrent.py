@@ -87,22 +87,10 @@ class Recurrent(nn.Module):
         """The part of the first layer's gates that does not depend on the state: W x + b.
 
         Takes (…, input_size), or the leading columns of it, for a decoder that computes these for
-        all steps at once and adds the rest, with `trailing_weight`, at each.
+        all steps at once and adds the rest at each.
         """
         weight, _, bias, _ = self.weights(0)
         return F.linear(inputs, weight[:, : inputs.shape[-1]], bias)  # (…, gates · hidden)
-
-    def trailing_weight(self, columns: int) -> Tensor:
-        """The first layer's weight for the last columns of its input, (gates · hidden, columns)."""
-        return self.weights(0)[0][:, self.input_size - columns :]
-
-    def loop_weights(self, leading: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """A single layer for `fused.attend_and_advance`: the input's weight in two parts, of its
-        `leading` columns and the rest; the recurrent weight; the sum of both biases.
-        """
-        weight_ih, weight_hh, bias_ih, bias_hh = self.weights(0)
-        first, rest = weight_ih.split([leading, self.input_size - leading], dim=1)
-        return first, rest, weight_hh, bias_ih + bias_hh
 
     def step(
         self, projected: Tensor, state: RecurrentState, *, train: bool = False

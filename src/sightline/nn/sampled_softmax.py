@@ -18,10 +18,9 @@ def sampled_log_probs(
 ) -> Tensor:
     """log p(target), (R,), under a softmax over the batch's targets and `negatives` samples.
 
-    The candidates are the distinct targets of the
-    batch plus distinct tokens drawn by the log-uniform law, which fits a vocabulary sorted by
-    frequency. Each sampled logit is lowered by the log of its expected count, so that the
-    estimated partition function is that of the full softmax.
+    The candidates are the distinct targets of the batch plus distinct tokens drawn by the
+    log-uniform law, which fits a vocabulary sorted by frequency. Each sampled logit is lowered by
+    the log of its expected count: the estimated partition function is that of the full softmax.
     """
     seen, position = torch.unique(targets, return_inverse=True)  # (C,), (R,)
     sampled, log_expected = draw_log_uniform(len(weight), negatives, targets.device)
@@ -40,12 +39,11 @@ def draw_log_uniform(size: int, count: int, device: torch.device) -> tuple[Tenso
     """
     skip = len(SPECIALS)
     ranks = torch.arange(size - skip, device=device, dtype=torch.float64)
-    probability = torch.log((ranks + 2) / (ranks + 1)) / torch.log(
-        ranks.new_tensor(size - skip + 1)
-    )
+    total = torch.log(ranks.new_tensor(size - skip + 1))
+    probability = torch.log((ranks + 2) / (ranks + 1)) / total
     uniform = torch.rand(count, device=device, dtype=torch.float64)
     # inverse of the cumulative law log(k+2) / log(size+1)
-    drawn = (torch.exp(uniform * torch.log(ranks.new_tensor(size - skip + 1))) - 1).long()
+    drawn = (torch.exp(uniform * total) - 1).long()
     drawn = drawn.clamp_(0, size - skip - 1).unique()
     included = -torch.expm1(count * torch.log1p(-probability[drawn]))
     return drawn + skip, included.log().float()

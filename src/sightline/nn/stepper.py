@@ -16,7 +16,6 @@ from sightline.nn.decoder import Decoder, DecoderState
 from sightline.nn.heads import PointerHead
 from sightline.nn.model import EncoderDecoder, pad
 from sightline.nn.posterior import has_posterior, posterior
-from sightline.nn.shortlist import shortlisted
 from sightline.search.steppers import SearchError, State, StepResult
 from sightline.types import ContextSet, Inputs
 
@@ -58,7 +57,7 @@ class TorchStepper:
     def subset(self, tokens: Sequence[int]) -> TorchStepper:
         """The same model over these tokens, with a smaller output layer; the specials stay."""
         other = copy.copy(self)
-        other.decoder = shortlisted(self.decoder, list(tokens))
+        other.decoder = self.decoder.shortlisted(torch.tensor(tokens, device=self.device))
         other.vocab_size = len(tokens)
         return other
 

@@ -10,39 +10,29 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from sightline.errors import UserError
 from sightline.runtime.partial import Partial
 from sightline.serve.limits import Refusal, busy
 
+if TYPE_CHECKING:
+    from sightline.runtime.describer import Options
+    from sightline.serve.models import ServedModel
+
 Update = Partial | dict[str, Any]  # the state of a search, or the answer
-
-
-class Model(Protocol):
-    """What the worker needs from a served model."""
-
-    @property
-    def name(self) -> str: ...
-
-    def run(
-        self, items: Sequence[Any], settings: Any, streamed: Sequence[bool]
-    ) -> Iterator[list[tuple[int, Update]]]:
-        """After each step of the search, (position, partial result) of the streamed items; at its
-        end, (position, answer) of every item."""
-        ...
 
 
 @dataclass(eq=False)
 class Job:
     """One request's work; its updates arrive on the event loop that created it."""
 
-    model: Model
+    model: ServedModel
     item: Any
-    settings: Hashable  # jobs of one model with equal settings run together
+    settings: Options  # jobs of one model with equal settings run together
     deadline: float  # time.monotonic()
     streamed: bool = False
     done: bool = False  # answered, failed or cancelled

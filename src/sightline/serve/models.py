@@ -49,7 +49,9 @@ class ServedModel:
     def run(
         self, items: Sequence[Item], settings: Options, streamed: Sequence[bool]
     ) -> Iterator[list[tuple[int, Update]]]:
-        """Search for all parts of all items; answers come as soon as an item's parts are done."""
+        """Search for all parts of all items: after each step (position, partial result) of the
+        streamed items, at the end (position, answer) of every item.
+        """
         began = time.monotonic()
         owners = [place for place, item in enumerate(items) for _ in item.parts]
         parts = [part for item in items for part in item.parts]

@@ -2,77 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from pydantic import BaseModel, Field
 
 from sightline.tasks.route import Route
 
-
-class ModelAnswer(BaseModel):
-    name: str
-    task: str
-    route: str = Field(description="The path that asks for it.")
-    description: str
-    attention: str
-    beam: int = Field(description="Used where a request names none.")
-    default: bool
+# What stays the same: the schemas of errors, models and samples, and what statuses mean.
+_FIXED: dict[str, Any] = json.loads(Path(__file__).with_name("openapi.json").read_text("utf-8"))
 
 
-class ModelsAnswer(BaseModel):
-    models: list[ModelAnswer]
+def _returned(schema: str, description: str) -> dict[str, Any]:
+    reference = {"$ref": f"#/components/schemas/{schema}"}
+    return {"description": description, "content": {"application/json": {"schema": reference}}}
 
 
-class SampleAnswer(BaseModel):
-    name: str
-    url: str
-    alt: str
-    credit: str
-
-
-class SamplesAnswer(BaseModel):
-    samples: list[SampleAnswer]
-
-
-class ErrorContent(BaseModel):
-    code: str
-    message: str
-
-
-class ErrorAnswer(BaseModel):
-    """Every error has this form."""
-
-    error: ErrorContent
-    request_id: str
-
-
-_MEANINGS = {
-    400: "The picture, form or JSON is damaged.",
-    401: "The service needs an API key.",
-    404: "There is no such model.",
-    408: "The upload came too slowly.",
-    413: "The upload, or the picture in pixels, is too large.",
-    415: "The content is of a kind that is not read.",
-    422: "A field has a value that cannot be used.",
-    503: "Busy, or out of time: try again after Retry-After seconds.",
-}
-_STREAM = (
-    "The answer; with `stream` server-sent events instead: `step` after each step of the search, "
-    "then `done` with the answer, or `error`."
-)
-_EVENT: dict[str, Any] = {  # of each event
-    "type": "object",
-    "properties": {
-        "event": {"enum": ["step", "done", "error"]},
-        "data": {"type": "string", "description": "JSON."},
-    },
-    "required": ["event", "data"],
-}
-
-
-def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
-    return {code: {"model": ErrorAnswer, "description": _MEANINGS[code]} for code in codes}
+def _errors(*codes: str) -> dict[int | str, dict[str, Any]]:
+    return {int(code): _returned("ErrorAnswer", _FIXED["errors"][code]) for code in codes}
 
 
 def _schema(model: Any) -> dict[str, Any]:
@@ -111,32 +59,35 @@ def documented(route: Route) -> dict[str, Any]:
         body = {"multipart/form-data": {"schema": _form(route.form)}, **body}
     answers = {
         "application/json": {"example": dict(route.example)},
-        "text/event-stream": {"schema": _EVENT},
+        "text/event-stream": {"schema": _FIXED["event"]},
     }
-    answered = {"model": route.answer, "description": _STREAM, "content": answers}
+    answered = {"model": route.answer, "description": _FIXED["stream"], "content": answers}
     return {
         **JSON,
         "summary": route.summary,
-        "responses": {200: answered, **_errors(*_MEANINGS)},
+        "responses": {200: answered, **_errors(*_FIXED["errors"])},
         "openapi_extra": {"requestBody": {"required": True, "content": body}},
     }
 
 
-MODELS: dict[str, Any] = {**JSON, "responses": {200: {"model": ModelsAnswer}, **_errors(401)}}
-SAMPLES: dict[str, Any] = {**JSON, "responses": {200: {"model": SamplesAnswer}, **_errors(401)}}
+def _listed(schema: str) -> dict[str, Any]:
+    """What /openapi.json says of a route without a body."""
+    return {**JSON, "responses": {200: _returned(schema, "Successful Response"), **_errors("401")}}
+
+
+MODELS, SAMPLES = _listed("ModelsAnswer"), _listed("SamplesAnswer")
 
 
 def complete(app: FastAPI) -> None:
-    """Document the API key, which the guard asks for."""
+    """Add the schemas, and the API key that the guard asks for."""
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             schema = plain()
-            schema.setdefault("components", {})["securitySchemes"] = {
-                "bearer": {"type": "http", "scheme": "bearer"},
-                "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-            }
+            components = schema.setdefault("components", {})
+            for kind, named in _FIXED["components"].items():
+                components.setdefault(kind, {}).update(named)
             for path, operations in schema["paths"].items():
                 for operation in operations.values():
                     if path.startswith("/v1/"):  # the empty one: a service may have no key

@@ -1,5 +1,6 @@
 """What commands share."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -11,7 +12,5 @@ Device = Annotated[
 
 def one_thread() -> None:
     """One row at a time is faster on one core, and ten times so when the others are busy."""
-    import sys
-
     if "torch" in sys.modules:  # an exported model has no use for it
         sys.modules["torch"].set_num_threads(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,7 @@ def evaluate_manifest(
     examples = read_split(data or describer.recipe.manifest, split, spec.medium)
     sources = [example.media or example.source for example in examples]
     descriptions = describer.describe(sources, beam=beam, progress=True)
-    texts = {e.id: d.text for e, d in zip(examples, descriptions, strict=True)}
+    found = Evaluation(f"{len(examples)} items of the {split} split", {}, examples, descriptions)
     references = {example.id: example.targets for example in examples}
-    scores = score(texts, references, spec.metrics, intervals=intervals)
-    title = f"{len(examples)} items of the {split} split"
-    return Evaluation(title, scores, examples, descriptions)
+    scores = score(found.texts, references, spec.metrics, intervals=intervals)
+    return replace(found, scores=scores)

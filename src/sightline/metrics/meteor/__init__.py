@@ -3,14 +3,14 @@
 import numpy as np
 
 from sightline.errors import DataError
-from sightline.metrics.meteor import scoring
+from sightline.metrics import meteor_metric as scoring
+from sightline.metrics.base import Floats
 from sightline.metrics.meteor.alignment import align
 from sightline.metrics.meteor.index import open_index
-from sightline.metrics.meteor.lexicon import Lexicon, Sentences, Words
+from sightline.metrics.meteor.lexicon import Sentences, Words, read_sentences
 from sightline.metrics.meteor.matching import TooManyMatchesError, Units, find_matches, prepare
 from sightline.metrics.meteor.normalise import java_trim
 from sightline.metrics.meteor.ragged import I64
-from sightline.metrics.meteor.scoring import F64
 
 __all__ = ["Meteor"]
 
@@ -22,11 +22,11 @@ class Meteor:
     """Scores text that is already PTB-tokenised: lower-cased words separated by spaces."""
 
     def __init__(self) -> None:
-        self._lexicon = Lexicon(open_index())
+        self._index = open_index()
 
-    def statistics(self, hypotheses: list[str], references: list[list[str]]) -> F64:
+    def statistics(self, hypotheses: list[str], references: list[list[str]]) -> Floats:
         """(N, S) statistics of N hypotheses, each with the one of its references that scores best;
-        `scoring.scores` makes scores of them.
+        `meteor_metric.scores` makes scores of them.
         """
         if len(hypotheses) != len(references):
             raise ValueError(f"{len(hypotheses)} hypotheses but {len(references)} reference lists")
@@ -35,7 +35,7 @@ class Meteor:
             [self._some(hypotheses[at : at + _ITEMS], references[at : at + _ITEMS]) for at in parts]
         )
 
-    def _some(self, hypotheses: list[str], references: list[list[str]]) -> F64:
+    def _some(self, hypotheses: list[str], references: list[list[str]]) -> Floats:
         texts: dict[str, int] = {}
         pairs: dict[tuple[int, int], int] = {}
         item_pairs: list[int] = []
@@ -51,10 +51,10 @@ class Meteor:
         rows = table[np.array(item_pairs, np.int64)]
         return rows[_first_best(scoring.scores(rows), np.array(counts, np.int64))]
 
-    def _pair_statistics(self, texts: list[str], pairs: I64) -> F64:
+    def _pair_statistics(self, texts: list[str], pairs: I64) -> Floats:
         """(P, S) statistics of pairs (hypothesis, reference) of the numbered texts."""
-        sentences, words = self._lexicon.read(texts)
-        units = prepare(self._lexicon.index, sentences, words)
+        sentences, words = read_sentences(self._index, texts)
+        units = prepare(self._index, sentences, words)
         table = np.zeros((len(pairs), scoring.SIZE))
         for rows in _batches(sentences.lengths[pairs]):
             try:
@@ -83,11 +83,11 @@ def _quote(text: str) -> str:
 
 def _batch_statistics(
     units: tuple[Units, Units], sentences: Sentences, words: Words, pairs: I64
-) -> F64:
+) -> Floats:
     hypothesis, reference = pairs[:, 0], pairs[:, 1]
     lengths = sentences.lengths
     matches = find_matches(units, sentences, words, hypothesis, reference)
-    alignment = align(matches, lengths[hypothesis], lengths[reference])
+    chosen, chunks = align(matches, lengths[hypothesis], lengths[reference])
     before = np.concatenate([[0], np.cumsum(words.function[sentences.words])])
     starts = sentences.starts
 
@@ -96,8 +96,7 @@ def _batch_statistics(
         return before[at + length] - before[at]
 
     table = np.zeros((len(pairs), scoring.SIZE))
-    table[:, scoring.CHUNKS] = alignment.chunks
-    chosen = alignment.chosen
+    table[:, scoring.CHUNKS] = chunks
     pair, module = matches.pair[chosen], matches.module[chosen]
     for side, sentence, start, length in (
         (0, hypothesis, matches.match_start[chosen], matches.match_length[chosen]),
@@ -112,7 +111,7 @@ def _batch_statistics(
     return table
 
 
-def _first_best(scores: F64, counts: I64) -> I64:
+def _first_best(scores: Floats, counts: I64) -> I64:
     """The row of each item's best score, the first of equals."""
     item = np.repeat(np.arange(len(counts)), counts)
     order = np.lexsort((-scores, item))

@@ -15,7 +15,6 @@ Three oddities of METEOR 1.5 are kept, since scores depend on them:
 A rank is two integers, the smaller the better, to which every choice adds something.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -27,14 +26,6 @@ from sightline.metrics.meteor.ragged import I64, spread
 BEAM = 40
 NONE = -1
 _ROOM = 1 << 62
-
-
-@dataclass(frozen=True)
-class Alignments:
-    """The chosen matches, as rows of the Matches searched, and each pair's number of chunks."""
-
-    chosen: I64
-    chunks: I64  # (P,)
 
 
 class _Beam(NamedTuple):
@@ -184,8 +175,8 @@ class _Search:
         return pair[first], rows[first], low[first] // self.chunk
 
 
-def align(matches: Matches, hypothesis_lengths: I64, reference_lengths: I64) -> Alignments:
-    """The alignment METEOR finds for each pair."""
+def align(matches: Matches, hypothesis_lengths: I64, reference_lengths: I64) -> tuple[I64, I64]:
+    """The matches METEOR chooses, as rows of `matches`; and each pair's number of chunks, (P,)."""
     search = _Search(matches, hypothesis_lengths, reference_lengths)
     beam = search.opening(int(hypothesis_lengths.max(initial=0)))
     chunks = np.zeros(len(reference_lengths), np.int64)
@@ -203,7 +194,7 @@ def align(matches: Matches, hypothesis_lengths: I64, reference_lengths: I64) -> 
         if step < search.steps:
             beam, parent, match = search.advance(kept, step)
             trail.append((alive[parent], match))
-    return Alignments(_trace(winners, trail, len(matches.pair)), chunks)
+    return _trace(winners, trail, len(matches.pair)), chunks
 
 
 def _trace(winners: list[I64], trail: list[tuple[I64, I64]], skip: int) -> I64:

@@ -35,61 +35,55 @@ class Sentences:
         return np.diff(self.starts)
 
 
-class Lexicon:
-    """Reads sentences against METEOR's index."""
+def read_sentences(index: Index, texts: list[str]) -> tuple[Sentences, Words]:
+    """The texts as numbers of their distinct words, and what the index knows of these."""
+    numbers: dict[str, int] = {}
+    flat: list[int] = []
+    starts = [0]
+    for text in texts:
+        for word in words_of(text, index.abbreviations):
+            flat.append(numbers.setdefault(word, len(numbers)))
+        starts.append(len(flat))
+    sentences = Sentences(np.array(flat, np.int64), np.array(starts, np.int64))
+    return sentences, _words(index, list(numbers))
 
-    def __init__(self, index: Index) -> None:
-        self.index = index
 
-    def read(self, texts: list[str]) -> tuple[Sentences, Words]:
-        numbers: dict[str, int] = {}
-        flat: list[int] = []
-        starts = [0]
-        for text in texts:
-            for word in words_of(text, self.index.abbreviations):
-                flat.append(numbers.setdefault(word, len(numbers)))
-            starts.append(len(flat))
-        sentences = Sentences(np.array(flat, np.int64), np.array(starts, np.int64))
-        return sentences, self._words(list(numbers))
+def _words(index: Index, words: list[str]) -> Words:
+    hashes = _hashes(words)
+    rows, known = locate(index.words, hashes)
+    stems = np.zeros(len(words), np.int64)
+    stems[known] = index.stems[rows[known]]
+    known_words = np.flatnonzero(known)
+    starts = index.synset_starts[rows[known]]
+    member, place = spread(starts, index.synset_starts[rows[known] + 1] - starts)
+    sets = [index.synsets[place].astype(np.int64)]
+    members = [known_words[member]]
+    for at in np.flatnonzero(~known):  # no table lists the word; its base form may be listed
+        stems[at] = java_hash(stem(words[at]))
+        base = base_form(words[at], lambda form: len(_own_synsets(index, form)) > 0)
+        own = _own_synsets(index, base) if base is not None else sets[0][:0]
+        sets.append(own)
+        members.append(np.full(len(own), at))
+    return Words(
+        keys=np.array([java_hash(word) for word in words], np.int64),
+        stems=stems,
+        hashes=hashes,
+        function=np.array([word in index.function_words for word in words], bool),
+        synsets=(np.concatenate(sets), np.concatenate(members)),
+    )
 
-    def _words(self, words: list[str]) -> Words:
-        index = self.index
-        coded = [word.encode("utf-8", "surrogatepass") for word in words]
-        hashes = np.array([word_hash(code) for code in coded], np.uint64)
-        rows, known = locate(index.words, hashes)
-        stems = np.zeros(len(words), np.int64)
-        stems[known] = index.stems[rows[known]]
-        known_words = np.flatnonzero(known)
-        starts = index.synset_starts[rows[known]]
-        member, place = spread(starts, index.synset_starts[rows[known] + 1] - starts)
-        sets = [index.synsets[place].astype(np.int64)]
-        members = [known_words[member]]
-        for at in np.flatnonzero(~known):
-            stems[at] = java_hash(stem(words[at]))
-            own = self._synsets_of_stranger(words[at])
-            sets.append(own)
-            members.append(np.full(len(own), at))
-        return Words(
-            keys=np.array([java_hash(word) for word in words], np.int64),
-            stems=stems,
-            hashes=hashes,
-            function=np.array([word in index.function_words for word in words], bool),
-            synsets=(np.concatenate(sets), np.concatenate(members)),
-        )
 
-    def _synsets_of_stranger(self, word: str) -> I64:
-        """The sets of a word that no table lists: those of its base form, if it has one."""
-        base = base_form(word, lambda form: len(self._own_synsets(form)) > 0)
-        return np.zeros(0, np.int64) if base is None else self._own_synsets(base)
+def _own_synsets(index: Index, word: str) -> I64:
+    rows, known = locate(index.words, _hashes([word]))
+    if not known[0]:
+        return np.zeros(0, np.int64)
+    start, end = index.own_starts[rows[0] : rows[0] + 2]
+    return index.own_synsets[start:end].astype(np.int64)
 
-    def _own_synsets(self, word: str) -> I64:
-        index = self.index
-        code = np.array([word_hash(word.encode("utf-8", "surrogatepass"))], np.uint64)
-        rows, known = locate(index.words, code)
-        if not known[0]:
-            return np.zeros(0, np.int64)
-        start, end = index.own_starts[rows[0] : rows[0] + 2]
-        return index.own_synsets[start:end].astype(np.int64)
+
+def _hashes(words: list[str]) -> U64:
+    codes = (word_hash(word.encode("utf-8", "surrogatepass")) for word in words)
+    return np.fromiter(codes, np.uint64, len(words))
 
 
 def locate(table: U64, values: U64) -> tuple[I64, NDArray[np.bool_]]:

@@ -5,29 +5,17 @@ otherwise), so the `snowballstemmer` package gives other matches than METEOR and
 Rules: https://snowballstem.org/algorithms/english/stemmer.html as it stood then.
 """
 
+import json
+from pathlib import Path
+
 _VOWELS = frozenset("aeiouy")
 _DOUBLES = frozenset(("bb", "dd", "ff", "gg", "mm", "nn", "pp", "rr", "tt"))
 
-
-def _table(text: str) -> dict[str, str]:
-    """`ending:replacement` pairs; a bare ending is dropped."""
-    pairs = (entry.partition(":") for entry in text.split())
-    return {ending: replacement for ending, _, replacement in pairs}
-
-
-_WHOLE_WORDS = _table(
-    "skis:ski skies:sky dying:die lying:lie tying:tie idly:idl gently:gentl ugly:ugli "
-    "early:earli only:onli singly:singl sky:sky news:news howe:howe atlas:atlas cosmos:cosmos "
-    "bias:bias andes:andes"
+# In this order: words with stems of their own; by step, what replaces an ending; exceptions.
+_TABLES: dict[str, dict[str, str]] = json.loads(
+    Path(__file__).with_name("endings.json").read_text("utf-8")
 )
-_AFTER_PLURAL = frozenset(_table("inning outing canning herring earring proceed exceed succeed"))
-_STEP_2 = _table(
-    "tional:tion enci:ence anci:ance abli:able entli:ent izer:ize ization:ize ational:ate "
-    "ation:ate ator:ate alism:al aliti:al alli:al fulness:ful ousli:ous ousness:ous iveness:ive "
-    "iviti:ive biliti:ble bli:ble ogi:og fulli:ful lessli:less li"
-)
-_STEP_3 = _table("tional:tion ational:ate alize:al icate:ic iciti:ic ical:ic ful ness ative")
-_STEP_4 = _table("al ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize ion")
+_WHOLE_WORDS, _STEP_2, _STEP_3, _STEP_4, _AFTER_PLURAL = _TABLES.values()
 
 
 def stem(word: str) -> str:

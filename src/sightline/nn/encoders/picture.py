@@ -57,16 +57,15 @@ class PictureEncoder(nn.Module):
         return PictureEncoder(for_inference(self.network), "tuned")  # a part: exports trace it
 
     def forward(self, inputs: Inputs) -> ContextSet:
+        mask = None
         if "vectors" in inputs:
-            stream = inputs["vectors"]
-            values, mask = _widened(stream.values), stream.mask
+            values, mask = _widened(inputs["vectors"].values), inputs["vectors"].mask
+        elif self.network is None:
+            raise ConfigError("this model was built without its picture encoder")
+        elif "lower" in inputs:
+            values = self.network.above(_widened(inputs["lower"].values))
         else:
-            if self.network is None:
-                raise ConfigError("this model was built without its picture encoder")
-            below = "lower" in inputs
-            read = self.network.above if below else self.network
-            values = read(_widened(inputs["lower" if below else "pictures"].values))
-            mask = None
+            values = self.network(_widened(inputs["pictures"].values))
         if mask is None:
             mask = values.new_ones(values.shape[:2], dtype=torch.bool)
         return ContextSet(values, mask)

@@ -1,6 +1,6 @@
 /* The scores of additive attention and their gradients, each in one pass over the keys.
 
-   Built and called by additive_compiled.py, which says what for. REAL is float or double.
+   Built and called by additive.py, which says what for. REAL is float or double.
 
    keys (B, M, A) hold exp(2 key) and queries (R, A) exp(2 query), so that with
    s = 1 / (1 + exp(2 key) exp(2 query)):  tanh(key + query) = 1 - 2s,  its slope is 4 (s - s²).

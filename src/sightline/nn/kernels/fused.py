@@ -144,8 +144,7 @@ class _Loop(torch.autograd.Function):
             queries, weights, used, seen, contexts, beta,
         )  # fmt: skip
         ctx.packing, ctx.attend = packing, attend
-        ctx.split = split
-        ctx.soft = look is None
+        ctx.split, ctx.soft = split, look is None
         ctx.set_materialize_grads(False)
         return hiddens, contexts, weights, None if look is None else used, cells
 

@@ -93,17 +93,15 @@ class CaptionData(ManifestData):
     def build_model(self) -> EncoderDecoder:
         from sightline.tasks.caption.model import build_model
 
-        return build_model(self.recipe, self.vocab, self.network, self._objective())
+        recipe, objective = self.recipe, None
+        if recipe.self_critical:
+            from sightline.training.self_critical import CaptionReward, SelfCritical
 
-    def _objective(self) -> Any:
-        if not self.recipe.self_critical:
-            return None
-        from sightline.training.self_critical import CaptionReward, SelfCritical
-
-        references = {e.id: e.targets for e in self.train}
-        reward = CaptionReward(self.vocab, references, **vars(self.recipe.reward))
-        recipe = self.recipe
-        return SelfCritical(reward, recipe.self_critical, recipe.search.max_length, recipe.loss)
+            references = {e.id: e.targets for e in self.train}
+            reward = CaptionReward(self.vocab, references, **vars(recipe.reward))
+            most = recipe.search.max_length
+            objective = SelfCritical(reward, recipe.self_critical, most, recipe.loss)
+        return build_model(recipe, self.vocab, self.network, objective)
 
     def epoch(self, number: int) -> Minibatches:
         lengths = [max(map(len, sequences)) for _, sequences in self.examples]

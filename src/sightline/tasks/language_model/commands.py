@@ -1,5 +1,6 @@
 """`sightline sample`: let a language model write."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,9 +22,7 @@ def sample(
     ] = 1.0,
     samples: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The same seed writes the same text.")] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object per text and line.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object per text.")] = False,
     figure: Annotated[
         Path | None,
         typer.Option(help="Also draw the text, each character shaded by its surprise, as PNG."),
@@ -31,8 +30,6 @@ def sample(
     device: Device = "auto",
 ) -> None:
     """Write text with a language model, as it comes."""
-    import json
-
     from sightline.runtime.partial import Partial
     from sightline.tasks import load_for
     from sightline.tasks.command_line import one_thread

@@ -84,22 +84,22 @@ class TextData(TaskData):
             """Parallel readers of one long text, read as a ring."""
             offsets = starts[:, None] + at + np.arange(length + 1)
             name = f"the streams from token {int(starts[0]) + at}"
-            return _block(tokens[offsets % len(tokens)], name)  # (streams, length + 1)
+            return _batch(tokens[offsets % len(tokens)], name)  # (streams, length + 1)
 
         return Minibatches(range(0, steps * length, length), block)
 
     def _batch(self, members: Sequence[int], position: int) -> Batch:
         shown = some_names([i + 1 for i in members], 8)
         lines = [self.lines[i] for i in members]
-        return _lines(lines, f"lines {shown} (counting those with text)")
+        return _batch(lines, f"lines {shown} (counting those with text)")
 
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
         if self.carries_state:
-            tokens = self.codec.stream(self.held_out)
-            return scores(_stream_loss(model, tokens, self.codec.begin))
+            nats, count = _stream_nats(model, self.codec.stream(self.held_out), self.codec.begin)
+            return scores(nats / max(1, count))
         lines = self.codec.lines(self.held_out)
         batches = batching.token_budget([len(line) for line in lines], 8192, 0, 0)
-        return scores(nats_per_token(model, (_lines([lines[i] for i in b]) for b in batches)))
+        return scores(nats_per_token(model, (_batch([lines[i] for i in b]) for b in batches)))
 
     def samples(self, model: EncoderDecoder) -> str:
         describer, length = self.describer(model), self.recipe.sample_length
@@ -110,18 +110,13 @@ class TextData(TaskData):
         return "\n".join("    │ " + line for line in drawn.text.strip("\n").split("\n"))
 
 
-def _block(tokens: Tokens, name: str = "") -> Batch:
+def _batch(tokens: Tokens | list[list[int]], name: str = "") -> Batch:
     import torch
 
-    from sightline.nn.model import Batch
-
-    return Batch(torch.from_numpy(tokens), Inputs(len(tokens)), name)
-
-
-def _lines(lines: list[list[int]], name: str = "") -> Batch:
     from sightline.nn.model import Batch, pad
 
-    return Batch(pad(lines), Inputs(len(lines)), name)
+    targets = pad(tokens) if isinstance(tokens, list) else torch.from_numpy(tokens)
+    return Batch(targets, Inputs(len(tokens)), name)
 
 
 def target_vocabulary(recipe: LanguageModelRecipe) -> Vocabulary:
@@ -139,8 +134,8 @@ def target_vocabulary(recipe: LanguageModelRecipe) -> Vocabulary:
     return Vocabulary.load(folder / VOCAB)
 
 
-def _stream_loss(model: EncoderDecoder, tokens: Tokens, begin: int) -> float:
-    """Nats per token of a text, read in parts side by side, each after the context before it."""
+def _stream_nats(model: EncoderDecoder, tokens: Tokens, begin: int) -> tuple[float, int]:
+    """Summed nats of a text, read in parts side by side, each after the context before it."""
     import torch
 
     length, device = EVALUATION_LENGTH, next(model.parameters()).device
@@ -153,7 +148,7 @@ def _stream_loss(model: EncoderDecoder, tokens: Tokens, begin: int) -> float:
         model.eval()
         for at in range(0, length + share, length):
             steps = np.arange(at, min(at + length, length + share) + 1)
-            block = _block(padded[np.arange(parts)[:, None] * share + steps])
+            block = _batch(padded[np.arange(parts)[:, None] * share + steps])
             loss, state = model.loss(block.to(device), state)
             assert state is not None
             if at == 0:  # the first part has no text before it: begin it from zero
@@ -161,4 +156,4 @@ def _stream_loss(model: EncoderDecoder, tokens: Tokens, begin: int) -> float:
                     tensor[:, 0] = 0
             else:
                 nats, count = nats + loss.nats, count + loss.tokens
-    return nats / max(1, count)
+    return nats, count

@@ -117,13 +117,17 @@ def evaluate(
         raise DataError(f"{error}{hint}") from None
     unit = {"char": "character", "word": "word", "bpe": "piece"}[model.recipe.unit]
     what = f"held-out part of {model.recipe.text}" if data is None else str(data)
+    return Evaluation(f"{what}, per {unit}", {"corpus": evaluate_text(model, text)})
+
+
+def evaluate_text(model: Describer, text: str) -> dict[str, float]:
     stepper, codec = model.stepper, model.codec
     assert isinstance(codec, TextCodec)
     if codec.is_stream:
         nats, count = _stream_nats(stepper, codec.stream(text))
     else:
         nats, count = _line_nats(stepper, codec.lines(text))
-    return Evaluation(f"{what}, per {unit}", {"corpus": scores(nats / max(1, count))})
+    return scores(nats / max(1, count))
 
 
 def scores(loss: float) -> dict[str, float]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.data.sentences import Sentences
 from sightline.errors import CheckpointError, DataError, UserError
 from sightline.metrics.alignment import AlignmentErrorRate, GoldAlignment
 from sightline.types import Description
@@ -70,24 +69,18 @@ def align(
 def alignment_of(translator: Describer, description: Description) -> WordAlignment:
     """The word alignment of what the translator wrote, or was forced to write.
 
-    It is empty for a line so long that its attention was not kept.
+    The mean of the attention over the tokens of a target word, the sum over those of a source
+    word. It is empty for a line so long that its attention was not kept.
     """
     from sightline.tasks.translate.parts import source_of, target_of
 
-    if description.attention is None and translator.recipe.model.attention.kind != "none":
-        description = replace(description, tokens=())
-    return word_alignment(description, source_of(translator), target_of(translator))
-
-
-def word_alignment(description: Description, source: Sentences, target: Sentences) -> WordAlignment:
-    """Between words: over the tokens of a target word the mean, over those of a source word the
-    sum of the attention."""
-    if not description.tokens:
-        return WordAlignment((), (), np.zeros((0, 0), np.float32))
-    if description.attention is None or description.layout is None:
+    attends = description.attention is not None or translator.recipe.model.attention.kind != "none"
+    if description.tokens and not attends:
         raise UserError("there is no attention to align by: the model has none")
-    read = source.words(description.layout.labels)
-    written = target.words(description.tokens)
+    if not description.tokens or description.attention is None or description.layout is None:
+        return WordAlignment((), (), np.zeros((0, 0), np.float32))
+    read = source_of(translator).words(description.layout.labels)
+    written = target_of(translator).words(description.tokens)
     weights = np.zeros((len(written), len(read)), np.float32)
     for t, (_, start, stop) in enumerate(written):
         row = description.attention[start:stop].mean(0)  # (M,)
@@ -124,7 +117,8 @@ def learn_lexicon(
 ) -> Lexicon:
     """What each source token was most often aligned to when known pairs are forced."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for block in _blocks(pairs, 1024):
+    rest = iter(pairs)
+    while block := list(islice(rest, 1024)):
         sources, targets = [s for s, _ in block], [t for _, t in block]
         for forced in translator.force(sources, targets, posterior=True):
             if forced.attention is None or forced.layout is None:
@@ -142,12 +136,6 @@ def _shares(found: Counter[str], keep: int) -> dict[str, float]:
     total = sum(found.values())
     ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     return {token: round(count / total, 4) for token, count in ranked[:keep]}
-
-
-def _blocks(pairs: Iterable[tuple[str, str]], size: int) -> Iterator[Sequence[tuple[str, str]]]:
-    rest = iter(pairs)
-    while block := list(islice(rest, size)):
-        yield block
 
 
 def save_lexicon(folder: Path, lexicon: Lexicon) -> Path:

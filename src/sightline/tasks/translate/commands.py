@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import queue
+import sys
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sightline.errors import DataError, UserError
 from sightline.tasks.command_line import Device
 
 if TYPE_CHECKING:
@@ -45,7 +50,6 @@ def translate(
     device: Device = "auto",
 ) -> None:
     """Translate sentences, line by line; empty lines stay empty."""
-    from sightline.errors import DataError
     from sightline.tasks.translate.alignments import alignment_of
 
     if texts and files:
@@ -78,7 +82,6 @@ def load_translators(
     models: list[str], device: str, lm: str | None = None, lm_weight: float = 0.0
 ) -> Describer:
     """The models together, with a language model where one is named."""
-    from sightline.errors import UserError
     from sightline.tasks import load_for
     from sightline.tasks.translate.parts import ensemble, fused
 
@@ -96,11 +99,6 @@ def _arriving() -> Iterator[list[str]]:
     So a file goes through in large batches, and a program that waits for each answer before it
     writes the next line gets it.
     """
-    import queue
-    import sys
-    import threading
-
-    from sightline.errors import DataError
     from sightline.media.text import decode
 
     lines: queue.Queue[bytes | None] = queue.Queue(maxsize=BATCH)
@@ -143,8 +141,6 @@ def _as_text(
 def _as_json(
     translator: Describer, source: str, description: Description, number: int, align: bool
 ) -> str:
-    import json
-
     from sightline.tasks.translate.alignments import alignment_of
 
     content = {"line": number, "source": source, **description.to_json()}
@@ -176,9 +172,6 @@ def align(
     device: Device = "auto",
 ) -> None:
     """Force known pairs through a model; write one line of links per pair."""
-    import json
-
-    from sightline.errors import DataError, UserError
     from sightline.media.text import read_lines
     from sightline.tasks.translate import alignments
 
@@ -214,7 +207,6 @@ def align(
 
 
 def _error_rate(path: Path, kept: list[WordAlignment], least: float) -> None:
-    from sightline.errors import DataError
     from sightline.media.text import read_lines
     from sightline.metrics.alignment import read_alignment
     from sightline.tasks.translate.alignments import error_rates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sightline.data.sentences import Sentences
 from sightline.data.vocabulary import VOCAB, Vocabulary
@@ -66,11 +66,9 @@ def language_model_in(folder: Path) -> LanguageModelRecipe:
     from sightline.tasks import read_recipe
 
     try:
-        recipe: Any = read_recipe(folder / LANGUAGE_MODEL)
+        return cast("LanguageModelRecipe", read_recipe(folder / LANGUAGE_MODEL))
     except ConfigError as error:
         raise CheckpointError(f"{folder} is not a whole fused model: {error}") from None
-    found: LanguageModelRecipe = recipe
-    return found
 
 
 def _trained(key: str, model: str, task: str) -> tuple[Path, Any]:

@@ -17,7 +17,6 @@ from sightline.runtime.codec import Codec
 from sightline.runtime.describer import Describer, LanguageModelPrior
 from sightline.tasks.translate.alignments import Lexicon, load_lexicon
 from sightline.tasks.translate.recipe import TranslateRecipe
-from sightline.tasks.translate.shortlist import candidates
 from sightline.types import Inputs, Layout, Stream
 
 SOURCE_VOCAB = "source_vocab.json"
@@ -87,8 +86,34 @@ class TranslationCodec(Codec):
     def shortlist(
         self, layouts: Sequence[Layout | None], common: int
     ) -> tuple[list[int], NDArray[np.bool_]]:
-        sources = [layout.labels[:-1] if layout else () for layout in layouts]
-        return candidates(sources, common, self.lexicon, self.vocab)
+        """Those in common use, the lexicon's translations of a sentence's tokens, and these: names.
+
+        Jean et al. 2015. The output layer of a batch holds what any of its sentences may need; each
+        sentence still chooses among its own alone, so that a batch equals its singles.
+        """
+        if not self.lexicon:
+            raise UserError(
+                "a shortlist needs the model's lexicon; make it with `sightline align SRC TGT "
+                "--model RUN --save-lexicon` on the training text"
+            )
+        ids = self.vocab.ids
+        always = range(min(len(self.vocab), len(SPECIALS) + common))
+        own = [
+            {
+                ids[word]
+                for token in (layout.labels[:-1] if layout else ())
+                for word in (token, *self.lexicon.get(token, ()))
+                if word in ids
+            }
+            for layout in layouts
+        ]
+        tokens = sorted({*always, *(token for some in own for token in some)})
+        place = {token: i for i, token in enumerate(tokens)}
+        allowed = np.zeros((len(own), len(tokens)), dtype=bool)
+        allowed[:, : len(always)] = True
+        for row, some in enumerate(own):
+            allowed[row, [place[token] for token in some]] = True
+        return tokens, allowed
 
 
 def reader(folder: Path, recipe: TranslateRecipe, about: Mapping[str, Any]) -> SentenceReader:
