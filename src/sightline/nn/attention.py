@@ -9,7 +9,7 @@ the samples, or the captions of one picture), so that keys and values are never 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +49,7 @@ class Attention(nn.Module):
 
         Their bias is left to the query, where it is added to A numbers and not to M times as many.
         """
-        return context.with_keys(F.linear(context.values, self.key.weight))
+        return replace(context, keys=F.linear(context.values, self.key.weight))
 
     def forward(
         self,
