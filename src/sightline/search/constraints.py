@@ -134,6 +134,21 @@ class NoRepeatedNgrams(Constraint):
 
 
 @dataclass(frozen=True)
+class NoRepeatedWords(Constraint):
+    """Each of these tokens, such as those of content words, is written at most once."""
+
+    tokens: Sequence[int]
+
+    def allowed(self, rows: Rows) -> Mask | None:
+        having, places = np.nonzero(np.isin(rows.written, self.tokens))
+        if not len(having):
+            return None
+        allowed = np.ones((len(rows.example), rows.vocab_size), dtype=bool)
+        allowed[having, rows.written[having, places]] = False
+        return allowed
+
+
+@dataclass(frozen=True)
 class Banned(Constraint):
     """These tokens are never written."""
 
