@@ -166,8 +166,7 @@ def align(
         typer.Option(help="Hand-made alignments (1-1 sure, 2p3 possible): print the error rate."),
     ] = None,
     save_lexicon: Annotated[
-        bool,
-        typer.Option(help="Keep the word pairs in the model's folder, to replace unknown words."),
+        bool, typer.Option(help="Keep word pairs in the model's folder.")
     ] = False,
     device: Device = "auto",
 ) -> None:
