@@ -199,9 +199,10 @@ def sampled_log_probs(
 ) -> Tensor:
     """log p(target), (R,), under a softmax over the batch's targets and `negatives` samples.
 
-    Jean et al. 2015. The candidates are the distinct targets of the batch plus distinct tokens drawn by the
-    log-uniform law, which fits a vocabulary sorted by frequency. Each sampled logit is lowered by
-    the log of its expected count: the estimated partition function is that of the full softmax.
+    Jean et al. 2015. The candidates are the distinct targets of the batch plus distinct tokens
+    drawn by the log-uniform law, which fits a vocabulary sorted by frequency. Each sampled logit is
+    lowered by the log of its expected count: the estimated partition function is that of the full
+    softmax.
     """
     seen, position = torch.unique(targets, return_inverse=True)  # (C,), (R,)
     sampled, log_expected = draw_log_uniform(len(weight), negatives, targets.device)

@@ -17,9 +17,7 @@ def sample(
     ] = 0.8,
     length: Annotated[int, typer.Option(min=1, help="Tokens to write.")] = 500,
     top_k: Annotated[int, typer.Option(min=0, help="Only the k likeliest tokens; 0 for all.")] = 0,
-    top_p: Annotated[
-        float, typer.Option(min=0, max=1, help="Only the likeliest of this mass.")
-    ] = 1,
+    top_p: Annotated[float, typer.Option(min=0, max=1, help="The likeliest of this mass.")] = 1.0,
     samples: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The same seed writes the same text.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object per text.")] = False,
