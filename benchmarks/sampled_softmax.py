@@ -23,10 +23,10 @@ from sightline.commands.recipes import SHIPPED
 from sightline.data.vocabulary import BEGIN, END, SPECIALS
 from sightline.nn.decoder import Decoder
 from sightline.nn.encoders.text import TextEncoder
+from sightline.nn.heads import draw_log_uniform
 from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.nn.model import Batch, EncoderDecoder
 from sightline.nn.objectives import Likelihood
-from sightline.nn.sampled_softmax import draw_log_uniform
 from sightline.tasks import read_recipe
 from sightline.tasks.translate.recipe import TranslateRecipe
 from sightline.training.optimisers import build_optimiser, clip_gradient

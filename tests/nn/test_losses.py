@@ -8,12 +8,12 @@ from sightline.config import AttentionConfig, DecoderConfig, LossConfig
 from sightline.data.vocabulary import PAD
 from sightline.errors import ConfigError
 from sightline.nn.decoder import Decoder
+from sightline.nn.heads import draw_log_uniform, sampled_log_probs
 from sightline.nn.kernels import likelihood
 from sightline.nn.kernels.likelihood import chosen_and_normaliser
 from sightline.nn.losses import doubly_stochastic, sequence_loss
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.objectives import Likelihood
-from sightline.nn.sampled_softmax import draw_log_uniform, sampled_log_probs
 from sightline.types import ContextSet
 
 V = 13

@@ -9,10 +9,10 @@ from given import GraphStepper, every, given
 from sightline.config import AttentionConfig, DecoderConfig, LossConfig
 from sightline.errors import ConfigError
 from sightline.nn.decoder import Decoder
+from sightline.nn.heads import sampled_log_probs
 from sightline.nn.losses import sequence_loss
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.objectives import Likelihood
-from sightline.nn.sampled_softmax import sampled_log_probs
 from sightline.nn.stepper import TorchStepper
 from sightline.training.averaging import Average
 from sightline.training.checkpoint import Checkpoint, Run, load_weights

@@ -61,7 +61,10 @@ class Attention(nn.Module):
     ) -> Focus:
         weights = self.normalise(self.scores(query, context, previous), context, previous)
         used = self.look(weights, chosen, expected)
-        return Focus(weights, used, summarise(used, context))
+        groups, positions, _ = context.values.shape
+        # φ: the weighted sum of the values, (N, D), without copying them per row
+        summed = torch.bmm(used.view(groups, -1, positions), context.values).flatten(0, 1)
+        return Focus(weights, used, summed)
 
     def samples(self, chosen: Tensor | None, expected: Tensor | None) -> bool:
         """Whether contexts are made of one position: hard attention, given paths or rows."""
@@ -129,12 +132,6 @@ def rows_of(per_example: Tensor, rows: int) -> Tensor:
     """(B, …) → (N, …), each example's entry repeated for its K rows (no copy when K = 1)."""
     repeats = rows // per_example.shape[0]
     return per_example if repeats == 1 else per_example.repeat_interleave(repeats, dim=0)
-
-
-def summarise(weights: Tensor, context: ContextSet) -> Tensor:
-    """φ: the weighted sum of the values, (N, M) → (N, D), without copying them per row."""
-    groups, positions, _ = context.values.shape
-    return torch.bmm(weights.view(groups, -1, positions), context.values).flatten(0, 1)
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:

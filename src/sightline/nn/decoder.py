@@ -119,8 +119,6 @@ class Decoder(nn.Module):
         embed = None if config.head == "pointer" else self.embed
         self.output = build_head(config, readout, context_size, embed)  # L_o
 
-    # ------------------------------------------------------------------------------- state
-
     def start(self, context: ContextSet, per_example: int = 1) -> DecoderState:
         """The state before the first token: `per_example` rows for each context set."""
         rows = len(context) * per_example
@@ -158,8 +156,6 @@ class Decoder(nn.Module):
             tuple(part[:, rows] for part in parts) for parts in (state.recurrent, state.prior)
         )
         return DecoderState(recurrent, context, attended, constant, expected, pointers, prior)
-
-    # ------------------------------------------------------------------------------- steps
 
     def forward(
         self,

@@ -77,13 +77,12 @@ class Reinforce(nn.Module):
         return torch.rand(examples, device=device) < self.config.expectation
 
     def forward(
-        self,
-        log_likelihood: Tensor,  # (rows,): log p(y | s̃, a)
-        decoded: Decoded,
-        expected: Tensor,  # (rows,) bool
-        mask: Tensor,  # (rows, T)
+        self, log_likelihood: Tensor, decoded: Decoded, expected: Tensor, mask: Tensor
     ) -> tuple[Tensor, dict[str, float]]:
-        """The terms to add to −log p(y|s̃), summed over rows, and what is worth logging."""
+        """The terms to add to −log p(y|s̃), summed over rows, and what is worth logging.
+
+        log p(y | s̃, a) (rows,), which rows use α (rows,), which tokens are real (rows, T).
+        """
         reward = log_likelihood.detach()
         baseline = self.baseline if self.config.baseline else 0.0
         terms, parts = self.terms(reward - baseline, decoded, expected, mask)
@@ -96,11 +95,7 @@ class Reinforce(nn.Module):
         return terms, {"reward": float(reward.mean()), "baseline": float(self.baseline), **parts}
 
     def terms(
-        self,
-        advantage: Tensor,  # (rows,)
-        decoded: Decoded,
-        expected: Tensor,  # (rows,) bool
-        mask: Tensor,  # (rows, T)
+        self, advantage: Tensor, decoded: Decoded, expected: Tensor, mask: Tensor
     ) -> tuple[Tensor, dict[str, float]]:
         """−λ_r advantage log p(s̃) − λ_e H[s̃], summed over rows, and the entropy to log."""
         assert decoded.weights is not None

@@ -64,14 +64,13 @@ class TorchStepper:
     @torch.inference_mode()
     def start(self, context: ContextSet) -> State:
         values, mask = (_tensor(array, self.device) for array in (context.values, context.mask))
-        if context.bias is None:
-            return self.decoder.start(ContextSet(values, mask))
-        if self.decoder.attention is None and not isinstance(self.decoder.output, PointerHead):
-            raise SearchError("this model has no attention that could be steered")
-        bias = _tensor(context.bias, self.device)
-        if bias.shape != mask.shape:
-            shapes = f"{tuple(bias.shape)} for context sets of {tuple(mask.shape)}"
-            raise SearchError(f"a bias of shape {shapes}; give one number for each position")
+        bias = None if context.bias is None else _tensor(context.bias, self.device)
+        if bias is not None:
+            if self.decoder.attention is None and not isinstance(self.decoder.output, PointerHead):
+                raise SearchError("this model has no attention that could be steered")
+            if bias.shape != mask.shape:
+                shapes = f"{tuple(bias.shape)} for context sets of {tuple(mask.shape)}"
+                raise SearchError(f"a bias of shape {shapes}; give one number for each position")
         return self.decoder.start(ContextSet(values, mask, bias=bias))
 
     @torch.inference_mode()

@@ -111,19 +111,16 @@ class CaptionData(ManifestData):
             if self.recipe.encoder.mirror:
                 key = [self.recipe.training.seed, number, position]
                 mirrored = np.random.default_rng(key).random(len(members)) < 0.5
-            return self._training_batch(members, mirrored)
+            chosen = [self.examples[i] for i in members]
+            items = tuple(self.train[picture].id for picture, _ in chosen)
+            most = max(len(sequences) for _, sequences in chosen)
+            # rows come in equal groups: a picture with fewer captions has rows of padding
+            rows = [[*sequences, *[[BEGIN]] * (most - len(sequences))] for _, sequences in chosen]
+            targets = [sequence for group in rows for sequence in group]  # (B · K, T)
+            name = f"the captions of {some_names(items, 4)}"
+            return _batch(targets, self.pictures.inputs(items, mirrored), name, items)
 
         return Minibatches(self.drawn(lengths, number), make)
-
-    def _training_batch(self, members: Sequence[int], mirrored: NDArray[np.bool_] | None) -> Batch:
-        chosen = [self.examples[i] for i in members]
-        items = tuple(self.train[number].id for number, _ in chosen)
-        most = max(len(sequences) for _, sequences in chosen)
-        # rows come in equal groups: a picture with fewer captions has rows of padding
-        rows = [[*sequences, *[[BEGIN]] * (most - len(sequences))] for _, sequences in chosen]
-        targets = [sequence for group in rows for sequence in group]  # (B · K, T)
-        name = f"the captions of {some_names(items, 4)}"
-        return _batch(targets, self.pictures.inputs(items, mirrored), name, items)
 
     def source(self, example: Example) -> str:
         return example.id

@@ -17,6 +17,8 @@ from sightline.types import Description, Inputs
 
 EXAMPLE = Path(__file__).with_name("example.json")  # a request and its answer
 
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
 
 class DescribeFields(SearchFields):
     """What may be said about a picture, in a form or in JSON."""
@@ -24,10 +26,9 @@ class DescribeFields(SearchFields):
     prefix: Annotated[str, Field(max_length=200)] = Field(
         "", description="Words that the caption has to begin with."
     )
-    focus: (
-        Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=4, max_length=4)]
-        | None
-    ) = Field(None, description="Where to look: x, y, width, height as fractions of the picture.")
+    focus: Annotated[list[Fraction], Field(min_length=4, max_length=4)] | None = Field(
+        None, description="Where to look: x, y, width, height as fractions of the picture."
+    )
 
     @field_validator("focus", mode="wrap")
     @classmethod

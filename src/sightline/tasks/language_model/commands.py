@@ -17,16 +17,11 @@ def sample(
     ] = 0.8,
     length: Annotated[int, typer.Option(min=1, help="Tokens to write.")] = 500,
     top_k: Annotated[int, typer.Option(min=0, help="Only the k likeliest tokens; 0 for all.")] = 0,
-    top_p: Annotated[
-        float, typer.Option(min=0, max=1, help="Only the likeliest tokens that hold this mass.")
-    ] = 1.0,
+    top_p: Annotated[float, typer.Option(min=0, max=1, help="The likeliest of this mass.")] = 1.0,
     samples: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="The same seed writes the same text.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object per text.")] = False,
-    figure: Annotated[
-        Path | None,
-        typer.Option(help="Also draw the text, each character shaded by its surprise, as PNG."),
-    ] = None,
+    figure: Annotated[Path | None, typer.Option(help="A PNG of the text by its surprise.")] = None,
     device: Device = "auto",
 ) -> None:
     """Write text with a language model, as it comes."""

@@ -99,9 +99,6 @@ def codec(folder: Path, recipe: LanguageModelRecipe) -> TextCodec:
     return TextCodec(recipe, Vocabulary.load(folder / VOCAB))
 
 
-# ------------------------------------------------------------------------------- evaluation
-
-
 def evaluate(
     model: Describer,
     data: Path | None,

@@ -109,9 +109,6 @@ def diagonal(source: int, target: int) -> set[tuple[int, int]]:
     return {(t * source // target, t) for t in range(target)}
 
 
-# ---------------------------------------------------------------------------------- lexicon
-
-
 def learn_lexicon(
     translator: Describer, pairs: Iterable[tuple[str, str]], keep: int = 10
 ) -> Lexicon:

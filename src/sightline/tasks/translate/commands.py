@@ -165,10 +165,7 @@ def align(
         Path | None,
         typer.Option(help="Hand-made alignments (1-1 sure, 2p3 possible): print the error rate."),
     ] = None,
-    save_lexicon: Annotated[
-        bool,
-        typer.Option(help="Keep the word pairs in the model's folder, to replace unknown words."),
-    ] = False,
+    save_lexicon: Annotated[bool, typer.Option(help="Keep word pairs with the model.")] = False,
     device: Device = "auto",
 ) -> None:
     """Force known pairs through a model; write one line of links per pair."""

@@ -126,9 +126,6 @@ def codec(folder: Path, recipe: TranslateRecipe) -> TranslationCodec:
     return TranslationCodec(target, recipe, same_unit, load_lexicon(folder))
 
 
-# ------------------------------------------------------------------------------- together
-
-
 def source_of(translator: Describer) -> Sentences:
     assert isinstance(translator.reader, SentenceReader)
     return translator.reader.sentences
