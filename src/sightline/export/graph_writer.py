@@ -53,8 +53,6 @@ class Graph:
         """Along the second axis."""
         return self.many("Split", value, sizes, outputs=outputs, axis=1)
 
-    # ------------------------------------------------------------------------- products
-
     def linear(
         self,
         value: str,
@@ -134,8 +132,6 @@ class Graph:
         product = self("Cast", self("MatMulInteger", coarse, small), to=FLOAT)
         return self("Mul", product, most)
 
-    # ------------------------------------------------------------------------- constants
-
     def weight(self, values: Tensor | NDArray[np.float32], axis: int = 0) -> str:
         """A weight in few bits, with a factor for each entry of `axis`.
 
@@ -180,8 +176,6 @@ class Graph:
         positions = self("Shape", of, start=1, end=2)
         more = [self.shape(int(size)) for size in rest[1:]]
         return self("Concat", examples, self.shape(-1), positions, *more, axis=0)
-
-    # ------------------------------------------------------------------------- the whole
 
     def model(
         self,

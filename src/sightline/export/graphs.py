@@ -47,9 +47,6 @@ def looks_back(decoder: Decoder) -> bool:
     return decoder.attention is not None and (attention.kind == "location" or attention.window > 0)
 
 
-# ---------------------------------------------------------------------------------- start
-
-
 def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.ModelProto:
     """values (B, M, D), mask (B, M) → keys (B, M, A), mixed (B, M, G), constant and first state.
 
@@ -121,9 +118,6 @@ def _pointers(g: Graph, decoder: Decoder, head: PointerHead) -> dict[str, str]:
         "pointer_keys": g("Add", g.product(every, key.weight), g.vector(key.bias)),
         "pointer_inputs": g("Add", inputs, g.vector(torch.cat([bias for _, bias in read]))),
     }
-
-
-# ---------------------------------------------------------------------------------- step
 
 
 def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:

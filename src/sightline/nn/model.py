@@ -38,6 +38,11 @@ class EncoderDecoder(nn.Module):
     An encoder is a module with a `dimension` D that makes a ContextSet of Inputs.
     """
 
+    # What a model that training begins with may lack, or have in excess: a picture encoder that
+    # begins to learn keeps its published weights, one that no longer learns is outside the model,
+    # and only hard attention has a baseline
+    optional_weights = ("encoder.", "hard.")
+
     def __init__(self, encoder: nn.Module | None, decoder: Decoder, objective: Likelihood) -> None:
         super().__init__()
         objective.check(decoder)
@@ -48,15 +53,6 @@ class EncoderDecoder(nn.Module):
         if decoder.attention is not None and decoder.config.attention.hard:
             self.hard = Reinforce(objective.config.hard)
 
-    @property
-    def optional_weights(self) -> tuple[str, ...]:
-        """What a model that training begins with may lack, or have in excess.
-
-        A picture encoder that begins to learn keeps its published weights, one that no longer
-        learns is outside the model, and only hard attention has a baseline.
-        """
-        return ("encoder.", "hard.")
-
     def carried(self, tensors: Sequence[Tensor]) -> DecoderState:
         """The state that `DecoderState.tensors` were saved from (truncated BPTT)."""
         return DecoderState(tuple(tensors))
@@ -64,10 +60,7 @@ class EncoderDecoder(nn.Module):
     def encode(self, inputs: Inputs, name: str = "") -> ContextSet:
         """Read the inputs; one with nothing to attend to is an error that says which it is."""
         if self.encoder is None:
-            device = next(self.decoder.parameters()).device
-            empty = ContextSet.empty(len(inputs))
-            values, mask = (torch.from_numpy(x).to(device) for x in (empty.values, empty.mask))
-            return ContextSet(values, mask)
+            return ContextSet.empty(len(inputs))
         context: ContextSet = self.encoder(inputs)
         exists = context.mask.any(1)  # (B,)
         if not bool(exists.all()):

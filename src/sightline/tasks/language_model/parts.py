@@ -100,11 +100,7 @@ def codec(folder: Path, recipe: LanguageModelRecipe) -> TextCodec:
 
 
 def evaluate(
-    model: Describer,
-    data: Path | None,
-    split: str = "test",
-    beam: int | None = None,
-    intervals: bool = False,
+    model: Describer, data: Path | None, split: str, beam: int | None, intervals: bool = True
 ) -> Evaluation:
     """The perplexity of a text: the held-out part of the recipe's own if none is given."""
     try:
