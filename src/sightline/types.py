@@ -164,9 +164,6 @@ class ContextSet:
         """For a model that reads nothing: `count` examples with no positions (NumPy arrays)."""
         return ContextSet(np.zeros((count, 0, 0), np.float32), np.zeros((count, 0), dtype=bool))
 
-    def with_keys(self, keys: Array) -> ContextSet:
-        return replace(self, keys=keys)
-
     def select(self, examples: Array) -> ContextSet:
         """The context sets of the given examples (an index array), in that order."""
         return ContextSet(

@@ -1,6 +1,7 @@
 """`sightline score` on files: formats, output, and errors that name the item."""
 
 import csv
+import gzip
 import json
 
 import pytest
@@ -115,6 +116,13 @@ def test_a_subset_can_be_scored(files):
         run(files / "few.json", files / "annotations.json")
     out = run(files / "few.json", files / "annotations.json", "--subset")
     assert "1 items, 2 references" in out
+
+
+def test_compressed_files_are_read_by_the_format_inside(files):
+    for name in ("results.json", "annotations.json"):
+        (files / f"{name}.gz").write_bytes(gzip.compress((files / name).read_bytes()))
+    plain = run(files / "results.json", files / "annotations.json")
+    assert run(files / "results.json.gz", files / "annotations.json.gz") == plain
 
 
 def test_missing_meteor_is_said_in_one_line(files, monkeypatch):

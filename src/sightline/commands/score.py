@@ -46,12 +46,9 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Score captions against references as the COCO evaluation does, without Java."""
-    import json
     import sys
 
-    from sightline.metrics import DocumentFrequencies
-    from sightline.metrics import compare as compare_systems
-    from sightline.metrics import score as score_texts
+    from sightline import metrics as scoring
     from sightline.metrics.files import read_hypotheses, read_references
 
     texts = read_hypotheses(hypotheses)
@@ -59,28 +56,34 @@ def score(
     if subset:
         known = {item: known[item] for item in texts if item in known}
     names = None if metrics is None else [name.strip() for name in metrics.split(",")]
-    saved = DocumentFrequencies.load(document_frequencies) if document_frequencies else None
-    result = score_texts(texts, known, names, intervals=intervals, document_frequencies=saved)
+    saved = None
+    if document_frequencies is not None:
+        saved = scoring.DocumentFrequencies.load(document_frequencies)
+    result = scoring.score(texts, known, names, intervals=intervals, document_frequencies=saved)
     comparison = None
     if compare is not None:
         other = read_hypotheses(compare)
-        comparison = compare_systems(texts, other, known, names, document_frequencies=saved)
+        comparison = scoring.compare(texts, other, known, names, document_frequencies=saved)
 
     if per_item is not None:
         _write_items(per_item, result)
     for note in result["notes"]:
         print(f"sightline: {note}", file=sys.stderr)
     if as_json:
-        content: dict[str, Any] = {
-            key: result[key] for key in ("corpus", "signatures", "intervals")
-        }
-        if comparison is not None:
-            kept = {key: comparison[key] for key in ("difference", "intervals", "p")}
-            content["comparison"] = {"with": str(compare), "corpus": comparison["second"], **kept}
-        print(json.dumps(content, indent=2))
+        _print_json(result, comparison, compare)
     else:
         count = sum(len(texts) for texts in known.values())
         _print_table(f"{len(texts):,} items, {count:,} references", result, comparison)
+
+
+def _print_json(result: Scores, comparison: Comparison | None, other: Path | None) -> None:
+    import json
+
+    content: dict[str, Any] = {key: result[key] for key in ("corpus", "signatures", "intervals")}
+    if comparison is not None:
+        kept = {key: comparison[key] for key in ("difference", "intervals", "p")}
+        content["comparison"] = {"with": str(other), "corpus": comparison["second"], **kept}
+    print(json.dumps(content, indent=2))
 
 
 def _write_items(path: Path, result: Scores) -> None:

@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -24,18 +25,9 @@ Medium = Literal["image", "audio", "video", "source"]
 SPLITS: tuple[str, ...] = get_args(Split)
 MEDIA: tuple[str, ...] = ("image", "audio", "video")  # keys whose value is a file
 KEYS = ("id", *MEDIA, "source", "targets", "split", "meta")
-# What people write, and what the manifest calls it.
-_SYNONYMS = {
-    **dict.fromkeys(["caption", "captions", "target", "text", "sentences"], "targets"),
-    **dict.fromkeys(["translation", "transcript", "reference", "references"], "targets"),
-    **dict.fromkeys(["img", "picture", "photo", "file", "filename", "path", "image_path"], "image"),
-    **dict.fromkeys(["src", "input", "question"], "source"),
-    **dict.fromkeys(["wav", "speech", "recording"], "audio"),
-    **dict.fromkeys(["clip", "film"], "video"),
-    **dict.fromkeys(["valid", "validation", "val", "eval"], "dev"),
-    **dict.fromkeys(["training"], "train"),
-    **dict.fromkeys(["testing"], "test"),
-}
+# What people write, and what Sightline calls it: keys, splits, columns of tables
+NAMES = json.loads(files("sightline.data").joinpath("names.json").read_text("utf-8"))
+_SYNONYMS = {word: name for name, words in NAMES["manifest"].items() for word in words}
 _FAULTS_SHOWN = 10
 
 
@@ -109,19 +101,19 @@ def _example(line: bytes, number: int, folder: Path, medium: Medium | None) -> E
             raise _Fault(
                 f"unknown key {key!r}{_suggestion(key, KEYS)}; known are {', '.join(KEYS)}"
             )
-    files = [key for key in MEDIA if key in values]
-    if len(files) > 1:
-        raise _Fault(f"{' and '.join(files)} in one item; give one of them")
+    media_keys = [key for key in MEDIA if key in values]
+    if len(media_keys) > 1:
+        raise _Fault(f"{' and '.join(media_keys)} in one item; give one of them")
     if medium is not None and medium not in values:
         raise _Fault(f"{medium!r} is missing; this task reads it from every line")
     source = _text(values, "source") if "source" in values else None
-    media = folder / _text(values, files[0]) if files else None
+    media = folder / _text(values, media_keys[0]) if media_keys else None
     split = values.get("split", "train")
     if split not in SPLITS:
         raise _Fault(
             f'split must be "train", "dev" or "test", not {split!r}{_suggestion(split, ())}'
         )
-    name = values.get("id", values.get(files[0]) if files else f"line {number}")
+    name = values.get("id", values.get(media_keys[0]) if media_keys else f"line {number}")
     if isinstance(name, int) and not isinstance(name, bool):
         name = str(name)
     if not isinstance(name, str) or not name.strip():
@@ -129,7 +121,7 @@ def _example(line: bytes, number: int, folder: Path, medium: Medium | None) -> E
     meta = values.get("meta", {})
     if not isinstance(meta, dict):
         raise _Fault(f"meta must be an object, not {_kind(meta)}")
-    kind: Any = files[0] if files else ("source" if source is not None else None)
+    kind: Any = media_keys[0] if media_keys else ("source" if source is not None else None)
     return Example(name, split, _targets(values, split), kind, media, source, meta)
 
 

@@ -80,7 +80,8 @@ def _check(
 def _colours(weights: NDArray[np.float64]) -> NDArray[np.uint8]:
     """(T, M) → (T, M, 3). The root lets small weights be seen next to large ones."""
     part = np.sqrt(np.clip(weights, 0, 1))[..., None]
-    return np.rint(NONE + (ALL - NONE) * part).astype(np.uint8)
+    result: NDArray[np.uint8] = np.rint(NONE + (ALL - NONE) * part).astype(np.uint8)
+    return result
 
 
 def _cell(count: int) -> int:

@@ -63,8 +63,14 @@ def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
     return references
 
 
+def _suffix(path: Path) -> str:
+    """The suffix that names the format: that of captions.json.gz is .json."""
+    packed = path.suffix.lower() in (".gz", ".xz")
+    return (path.with_suffix("") if packed else path).suffix.lower()
+
+
 def _is_text(path: Path) -> bool:
-    return path.suffix.lower() not in (".json", ".jsonl", ".ndjson")
+    return _suffix(path) not in (".json", ".jsonl", ".ndjson")
 
 
 def _entries(path: Path) -> Iterator[Entry]:
@@ -73,7 +79,7 @@ def _entries(path: Path) -> Iterator[Entry]:
         lines = content.removesuffix("\n").split("\n") if content else []
         for number, line in enumerate(lines, start=1):
             yield Entry(str(number), (line.removesuffix("\r"),), f"{path}, line {number}")
-    elif path.suffix.lower() == ".json":
+    elif _suffix(path) == ".json":
         yield from _json_entries(path, _parse(content, str(path)))
     else:
         for number, line in enumerate(content.split("\n"), start=1):

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Ranges = tuple[tuple[int, int], ...]  # inclusive, sorted and disjoint
-Node = tuple  # ("set", ranges) | ("cat", nodes) | ("alt", nodes) | ("repeat", node, low, high)
+Node = tuple[
+    Any, ...
+]  # ("set", ranges) | ("cat", nodes) | ("alt", nodes) | ("repeat", node, low, high)
 
 LAST = 0xFFFF  # texts are read as UTF-16, as Java does
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
@@ -151,7 +153,7 @@ def parse(pattern: str, names: Mapping[str, Node]) -> Node:
     return node
 
 
-class State(dict):
+class State(dict[Any, Any]):
     """A state: the next state by character, filled in as texts need it."""
 
     __slots__ = ("accepts", "automaton", "reach")

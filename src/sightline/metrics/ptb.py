@@ -126,7 +126,7 @@ def _lex(line: str, context: str) -> list[str]:
     return tokens
 
 
-class _Alike(dict):
+class _Alike(dict[int, int]):
     """A character to the first one seen that every rule treats the same, to keep states small."""
 
     def __init__(self, lexer: Lexer) -> None:
@@ -135,7 +135,8 @@ class _Alike(dict):
 
     def __missing__(self, code: int) -> int:
         self[code] = self._first.setdefault(self._mask(chr(code)), code)
-        return self[code]
+        result: int = self[code]
+        return result
 
 
 @cache

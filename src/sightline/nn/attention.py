@@ -9,7 +9,7 @@ the samples, or the captions of one picture), so that keys and values are never 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +49,7 @@ class Attention(nn.Module):
 
         Their bias is left to the query, where it is added to A numbers and not to M times as many.
         """
-        return context.with_keys(F.linear(context.values, self.key.weight))
+        return replace(context, keys=F.linear(context.values, self.key.weight))
 
     def forward(
         self,
@@ -101,7 +101,8 @@ class Attention(nn.Module):
             assert previous is not None
             seen = self.filters(previous[:, None])  # (N, filters, M)
             hidden = hidden + self.location(seen.transpose(1, 2)).view(groups, -1, positions, size)
-        return self.score(torch.tanh(hidden)).view(-1, positions)
+        result: Tensor = self.score(torch.tanh(hidden)).view(-1, positions)
+        return result
 
     def normalise(self, scores: Tensor, context: ContextSet, previous: Tensor) -> Tensor:
         """The weights α from the scores, under the mask and whatever sharpens them."""

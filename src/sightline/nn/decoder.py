@@ -309,7 +309,8 @@ class Decoder(nn.Module):
         if self.config.output == "plain":
             return hidden
         readout = embedded + self.from_hidden(hidden)
-        return readout if context is None else readout + self.from_context(context)
+        result: Tensor = readout if context is None else readout + self.from_context(context)
+        return result
 
     def shortlisted(self, index: Tensor) -> Decoder:
         """The same over these tokens: token i is index[i]. All other weights are shared."""

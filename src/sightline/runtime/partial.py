@@ -11,25 +11,39 @@ from sightline.types import Description
 
 
 @dataclass(frozen=True)
+class BeamNode:
+    """One candidate that the search considered in this step."""
+
+    id: int  # counted from 0, in the order considered
+    parent: int | None  # None: the first word of an output
+    token: str
+    score: float  # summed log-probabilities
+    finished: bool  # ended, and among the best that did
+    alive: bool  # continues in the next step
+
+
+@dataclass(frozen=True)
 class Partial:
     """The state of a search after one step."""
 
     step: int
     text: str  # the best so far
     tokens: tuple[str, ...]
-    # The candidates of this step: id, parent (None: the first word of an output), token, score
-    # (summed log-probabilities), finished (among the best that ended), alive (continues)
-    nodes: tuple[dict[str, Any], ...]
+    nodes: tuple[BeamNode, ...]  # new in this step
     best: int | None  # the last node of the best so far
     news: bool = True  # false once the example's search is over
+
+    @property
+    def alive(self) -> tuple[int, ...]:
+        return tuple(node.id for node in self.nodes if node.alive)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "step": self.step,
             "text": self.text,
             "tokens": list(self.tokens),
-            "nodes": list(self.nodes),
-            "alive": [node["id"] for node in self.nodes if node["alive"]],
+            "nodes": [vars(node) for node in self.nodes],
+            "alive": list(self.alive),
             "best": self.best,
         }
 
@@ -49,8 +63,7 @@ def partial_result(
     for token in snapshot.hypotheses[example][0].tokens:
         at = places[at, token]
     nodes = tuple(
-        {"id": n.id, "parent": n.parent, "token": names[n.token], "score": n.score}
-        | {"finished": n.finished, "alive": n.kept}
+        BeamNode(n.id, n.parent, names[n.token], n.score, n.finished, n.kept)
         for n in tree
         if n.step == snapshot.step
     )

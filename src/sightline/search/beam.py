@@ -135,7 +135,8 @@ def _cannot_improve(
     """
     bound = scores.max(axis=2) / options.max_length**options.length_penalty  # (A, G)
     enough = finished.score[..., min(options.n_best, scores.shape[2]) - 1] >= bound
-    return enough.all(axis=1)
+    result: NDArray[np.bool_] = enough.all(axis=1)
+    return result
 
 
 def _unless_stuck(

@@ -28,7 +28,8 @@ class Candidates:
 
     @property
     def k(self) -> int:
-        return self.score.shape[-1] // 2
+        result: int = self.score.shape[-1] // 2
+        return result
 
     @cached_property
     def first_k_alive(self) -> bool:

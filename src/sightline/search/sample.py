@@ -49,7 +49,8 @@ def sample(
     def choose(log_probs: NDArray[np.float32], draws: NDArray[np.float64]) -> NDArray[np.int64]:
         check_numbers(log_probs)
         if temperature == 0:
-            return log_probs.argmax(axis=1)
+            result: NDArray[np.int64] = log_probs.argmax(axis=1)
+            return result
         return _draw(log_probs, draws, temperature, top_k, top_p)
 
     def streams(B: int) -> NDArray[np.float64]:  # (B·K, T): all draws, made at once
@@ -132,7 +133,10 @@ def _draw(
         weights[~(above | (tied & (tied.cumsum(axis=1) <= room)))] = 0.0
     cumulative = weights.cumsum(axis=1)
     choice = (cumulative <= draws[:, None] * cumulative[:, -1:]).sum(axis=1)
-    return np.minimum(choice, log_probs.shape[1] - 1)  # V only where all weights are 0
+    result: NDArray[np.int64] = np.minimum(
+        choice, log_probs.shape[1] - 1
+    )  # V only where all weights are 0
+    return result
 
 
 def rescore(

@@ -214,7 +214,8 @@ class Ensemble:
         for weight, values in zip(self.weights, log_probs, strict=True):
             total += np.float32(weight) * np.exp(values - peak)
         with np.errstate(divide="ignore"):
-            return peak + np.log(total)
+            result: NDArray[np.float32] = peak + np.log(total)
+            return result
 
     def _mean_attention(
         self, attention: list[NDArray[np.float32] | None]

@@ -141,6 +141,16 @@ def _build(service: Service) -> FastAPI:
     )
     complete(app)
 
+    _give_errors(app)
+    routes = {spec.name: spec.route() for spec in all_specs() if spec.route is not None}
+    for task, route in (routes | {model.task: model.route for model in service.models}).items():
+        _give_route(app, service, task, route)
+
+    _give_answers(app, service)
+    return app
+
+
+def _give_errors(app: FastAPI) -> None:
     @app.exception_handler(Refusal)
     async def refused(request: Request, refusal: Refusal) -> Response:
         request.state.refused = refusal.code
@@ -162,10 +172,8 @@ def _build(service: Service) -> FastAPI:
         refusal = Refusal(500, "internal", "the service failed at this request", close=True)
         return RefusedResponse(refusal, request.state.request_id)
 
-    routes = {spec.name: spec.route() for spec in all_specs() if spec.route is not None}
-    for task, route in (routes | {model.task: model.route for model in service.models}).items():
-        _give_route(app, service, task, route)
 
+def _give_answers(app: FastAPI, service: Service) -> None:
     @app.get("/v1/models", **MODELS)
     async def models() -> Response:
         """What can be asked for."""
@@ -199,8 +207,6 @@ def _build(service: Service) -> FastAPI:
     @app.get("/", include_in_schema=False)
     async def page(request: Request) -> Response:
         return files.respond(service.page, "index.html", request)
-
-    return app
 
 
 def _give_route(app: FastAPI, service: Service, task: str, route: Route) -> None:

@@ -51,7 +51,8 @@ def learning_rate_factor(config: ScheduleConfig, step: int, steps: int) -> float
     if config.kind == "cosine":
         return config.final + (1 - config.final) * (1 + math.cos(math.pi * progress)) / 2
     if config.kind == "exponential":
-        return max(config.final, 1e-8) ** progress
+        result: float = max(config.final, 1e-8) ** progress
+        return result
     if config.kind == "inverse_sqrt":
         return math.sqrt(max(1, warmup) / (step + 1))
     return 1.0

@@ -15,15 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sightline.data.manifest import Example, Medium, Split
+from sightline.data.manifest import NAMES, Example, Medium, Split
 from sightline.errors import DataError
 from sightline.media.text import decode, read_bytes
 
-_SPLIT_NAMES: dict[Split, tuple[str, ...]] = {
-    "train": ("train", "training", "restval"),  # restval: Karpathy's, the rest of COCO's val2014
-    "dev": ("dev", "val", "valid", "validation"),
-    "test": ("test",),
-}
+_SPLIT_NAMES: dict[Split, list[str]] = NAMES["splits"]  # restval: Karpathy's, of COCO
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sightline.data.converters.files import Prepared, assemble, read_rows, read_text, split_of
-from sightline.data.manifest import Example, Medium, Split
+from sightline.data.manifest import NAMES, Example, Medium, Split
 from sightline.errors import DataError
 
-_COLUMNS = {
-    "image": ("image", "image_name", "filename", "file_name", "file", "path", "image_path", "img"),
-    "audio": ("audio", "wav", "file", "filename", "path"),
-    "video": ("video", "clip", "file", "filename", "path"),
-    "source": ("source", "src", "input"),
-    "text": ("caption", "text", "comment", "target", "translation", "transcript", "description"),
-    "split": ("split", "set", "subset", "partition"),
-}
+_COLUMNS: dict[str, list[str]] = NAMES["columns"]
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,8 @@ def _batch_statistics(
 
     def function_words(sentence: I64, start: I64, length: I64) -> I64:
         at = starts[sentence] + start
-        return before[at + length] - before[at]
+        result: I64 = before[at + length] - before[at]
+        return result
 
     table = np.zeros((len(pairs), scoring.SIZE))
     table[:, scoring.CHUNKS] = chunks
@@ -115,7 +116,8 @@ def _first_best(scores: Floats, counts: I64) -> I64:
     """The row of each item's best score, the first of equals."""
     item = np.repeat(np.arange(len(counts)), counts)
     order = np.lexsort((-scores, item))
-    return order[np.cumsum(counts) - counts]
+    result: I64 = order[np.cumsum(counts) - counts]
+    return result
 
 
 # pycocoevalcap sends METEOR one line of fields separated by `|||`, and so these marks cannot be

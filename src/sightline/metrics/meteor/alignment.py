@@ -222,4 +222,5 @@ def _unambiguous(
         row, word = spread(offsets[matches.pair] + start, length)
         cover = np.bincount(word, minlength=int(lengths.sum()))
         covers.append(np.bincount(row, cover[word] != 1, len(length)))
-    return (covers[0] + covers[1]) == 0
+    result: NDArray[np.bool_] = (covers[0] + covers[1]) == 0
+    return result

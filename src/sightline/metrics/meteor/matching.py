@@ -226,7 +226,8 @@ def _same_words(
     _, b = spread(sentences.starts[reference[candidates]], lengths[reference[candidates]])
     keys = words.keys[sentences.words]
     same[candidates[row[keys[a] != keys[b]]]] = False
-    return same
+    result: NDArray[np.bool_] = same
+    return result
 
 
 def _meteor_order(

@@ -80,7 +80,8 @@ class Block(nn.Module):
             y = F.relu6(self._bn0(self._expand_conv(y)), inplace=True)
         y = F.relu6(self._bn1(self._depthwise_conv(y)), inplace=True)
         y = self._bn2(self._project_conv(y))
-        return x + y if self.adds_input else y
+        result: Tensor = x + y if self.adds_input else y
+        return result
 
 
 class EfficientNetLite(nn.Module):

@@ -39,11 +39,13 @@ class VGG(nn.Module):
                 nn.init.zeros_(module.bias)  # type: ignore[arg-type]
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.features(images)  # (B, 512, h, w)
+        result: Tensor = self.features(images)  # (B, 512, h, w)
+        return result
 
     def above(self, x: Tensor) -> Tensor:
         """From the pooled map of conv4, which is of stride 16, on."""
-        return self.features[self.conv5 :](x)
+        result: Tensor = self.features[self.conv5 :](x)
+        return result
 
     def side(self, size: int) -> int:
         """The map's side for a picture of `size`: pooling drops an odd last row."""

@@ -80,7 +80,8 @@ class ImageEncoder(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.learning != "frozen"):
             maps = self.network(images)  # (B, D, rows, columns)
-            return maps.flatten(2).transpose(1, 2)  # (B, M, D), row by row
+            result: Tensor = maps.flatten(2).transpose(1, 2)  # (B, M, D), row by row
+            return result
 
     def below(self) -> ImageEncoder:
         """The part that does not learn where `upper` does: to the first map of stride 16."""

@@ -27,13 +27,13 @@ Look = Callable[[Tensor, slice], Tensor]  # α (n, M), which of R → what a con
 
 def usable(tensor: Tensor) -> bool:
     """Whether to use these functions: for processors, and not while a graph is being exported."""
-    exporting = torch.jit.is_tracing() or torch.compiler.is_compiling()
+    exporting = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[no-untyped-call, attr-defined]
     return tensor.device.type == "cpu" and not exporting
 
 
 def additive_scores(keys: Tensor, queries: Tensor, score: Tensor) -> Tensor:
     """e = v · tanh(key + query): keys (B, M, A), queries (N, A), v (A,) → (N, M); N = B · K."""
-    scores: Tensor = _Scores.apply(keys, queries, score)
+    scores: Tensor = _Scores.apply(keys, queries, score)  # type: ignore[no-untyped-call]
     return scores
 
 
@@ -62,7 +62,7 @@ def attend_and_advance(
     G is 1 with the gate β, 0 without. The bias is (A + G,): the LSTM's is in `projected`.
     """
     read = (context.keys, context.values, context.mask)
-    hidden, contexts, weights, used, cells = _Loop.apply(
+    hidden, contexts, weights, used, cells = _Loop.apply(  # type: ignore[no-untyped-call]
         packing, projected, *state, *read, *from_hidden, from_context, score, look, expected
     )
     used = weights if look is None else used

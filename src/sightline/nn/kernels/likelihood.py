@@ -28,7 +28,7 @@ def chosen_and_normaliser(
     """
     chosen: Tensor
     normaliser: Tensor
-    chosen, normaliser = _Likelihood.apply(readouts, weight, bias, targets)
+    chosen, normaliser = _Likelihood.apply(readouts, weight, bias, targets)  # type: ignore[no-untyped-call]
     return chosen, normaliser
 
 

@@ -48,7 +48,10 @@ class Packing:
 
     def unpack(self, packed: Tensor) -> Tensor:
         """(R, …) → (N, T, …), zeros where a row has ended."""
+        padded: Tensor
         if self.whole:
-            return packed.unflatten(0, (self.steps, self.rows)).transpose(0, 1).contiguous()
+            padded = packed.unflatten(0, (self.steps, self.rows)).transpose(0, 1).contiguous()
+            return padded
         padded = packed.new_zeros(self.rows * self.steps, *packed.shape[1:])
-        return padded.index_copy_(0, self.where, packed).unflatten(0, (self.rows, self.steps))
+        padded = padded.index_copy_(0, self.where, packed).unflatten(0, (self.rows, self.steps))
+        return padded
