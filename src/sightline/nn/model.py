@@ -60,7 +60,8 @@ class EncoderDecoder(nn.Module):
     def encode(self, inputs: Inputs, name: str = "") -> ContextSet:
         """Read the inputs; one with nothing to attend to is an error that says which it is."""
         if self.encoder is None:
-            return ContextSet.empty(len(inputs))
+            values = next(self.decoder.parameters()).new_zeros(len(inputs), 0, 0)
+            return ContextSet(values, values.new_zeros(len(inputs), 0, dtype=torch.bool))
         context: ContextSet = self.encoder(inputs)
         exists = context.mask.any(1)  # (B,)
         if not bool(exists.all()):

@@ -15,15 +15,8 @@ from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.errors import ConfigError, DataError, UserError
 from sightline.runtime.model_folder import find_model
 from sightline.tasks.data import Minibatches, TaskData, nats_per_token, some_names
-from sightline.tasks.language_model.parts import (
-    EVALUATION_LENGTH,
-    EVALUATION_STREAMS,
-    PromptReader,
-    TextCodec,
-    Tokens,
-    held_out,
-    scores,
-)
+from sightline.tasks.language_model import parts
+from sightline.tasks.language_model.parts import PromptReader, TextCodec, Tokens, held_out, scores
 from sightline.tasks.language_model.recipe import LanguageModelRecipe
 from sightline.types import Inputs
 
@@ -138,17 +131,17 @@ def _stream_nats(model: EncoderDecoder, tokens: Tokens, begin: int) -> tuple[flo
     """Summed nats of a text, read in parts side by side, each after the context before it."""
     import torch
 
-    length, device = EVALUATION_LENGTH, next(model.parameters()).device
-    parts = max(1, min(EVALUATION_STREAMS, len(tokens) // (2 * length)))
-    share = -(-len(tokens) // parts)  # rounded up: the last part is padded, and padding not scored
-    before, after = np.full(length + 1, begin), np.zeros(parts * share - len(tokens), np.int64)
+    length, device = parts.EVALUATION_LENGTH, next(model.parameters()).device
+    rows = max(1, min(parts.EVALUATION_STREAMS, len(tokens) // (2 * length)))
+    share = -(-len(tokens) // rows)  # rounded up: the last part is padded, and padding not scored
+    before, after = np.full(length + 1, begin), np.zeros(rows * share - len(tokens), np.int64)
     padded = np.concatenate([before, tokens, after])
     nats, count, state = 0.0, 0, None
     with torch.inference_mode():
         model.eval()
         for at in range(0, length + share, length):
             steps = np.arange(at, min(at + length, length + share) + 1)
-            block = _batch(padded[np.arange(parts)[:, None] * share + steps])
+            block = _batch(padded[np.arange(rows)[:, None] * share + steps])
             loss, state = model.loss(block.to(device), state)
             assert state is not None
             if at == 0:  # the first part has no text before it: begin it from zero
