@@ -114,7 +114,7 @@ def speeds(manifest: Path) -> tuple[int, dict[str, float]]:
             if number:
                 seconds[kind] += time.process_time() - began
                 tokens[kind] += count
-    words = len(tasks["full"].target.vocab)
+    words = len(tasks["full"].target_language.vocab)
     return words, {kind: tokens[kind] / seconds[kind] for kind in KINDS}
 
 
