@@ -9,23 +9,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-if TYPE_CHECKING:
-    from sightline.samples import Sample
-    from sightline.types import Description
-
 CAPTIONER, LANGUAGE_MODEL = "default", "shakespeare"
 OUT = Path("demo")
-# Sonnet 18: not in the plays that the model learnt from
-VERSE = (
-    "Shall I compare thee to a summer's day?\n"
-    "Thou art more lovely and more temperate:\n"
-    "Rough winds do shake the darling buds of May,\n"
-    "And summer's lease hath all too short a date;\n"
-)
 
 
 def demo() -> None:
@@ -36,59 +24,42 @@ def demo() -> None:
 
 
 def describe_photos(model: Path | str) -> None:
-    """Captions of the sample photos; a figure of each, one that moves, and a page of all."""
+    """Captions of the sample photos; a figure of each, an animation, and a page of all."""
     import sightline
-    from sightline.figures import animate_attention, draw_attention
-    from sightline.media.image import read_image
+    from sightline.report import ReportItem, write_report
     from sightline.samples import samples
 
     typer.echo(f"Loading the captioner `{model}` …\n")
     captioner = sightline.load(model)
     photos = samples()
-    pictures = [read_image(photo.path) for photo in photos]
     began = time.perf_counter()
-    descriptions = captioner.describe(pictures)
+    descriptions = captioner.describe([photo.path for photo in photos])
     seconds = time.perf_counter() - began
+    items = []
     for photo, description in zip(photos, descriptions, strict=True):
         typer.echo(f"  {photo.name:18} {description.text}")
+        description.figure(OUT / "photos" / f"{photo.path.stem}.png", photo.path)
+        name = f"{photo.name}: {photo.credit}"
+        items.append(ReportItem(name, photo.path, (photo.alt,), description, {}))
     typer.echo(f"\n   ({len(photos) / seconds:,.1f} photos a second)")
-
-    for photo, picture, description in zip(photos, pictures, descriptions, strict=True):
-        path = OUT / "photos" / f"{photo.path.stem}.png"
-        draw_attention(picture, description, path)
     moving = OUT / "photos" / f"{photos[0].path.stem}.gif"
-    animate_attention(pictures[0], descriptions[0], moving)
-    _write_page(photos, descriptions)
-    typer.echo("\nWhere it looked for each word:")
-    for path, what in (
-        (OUT / "photos.html", "all of them; point at a word"),
-        (OUT / "photos/*.png", "a figure per photo"),
-        (moving, "one that moves"),
-    ):
-        typer.echo(f"  {path!s:22} {what}")
-    typer.echo()
-
-
-def _write_page(photos: list[Sample], descriptions: list[Description]) -> None:
-    from sightline.report import ReportItem, write_report
-
-    items = [
-        ReportItem(f"{photo.name}: {photo.credit}", photo.path, (photo.alt,), description, {})
-        for photo, description in zip(photos, descriptions, strict=True)
-    ]
+    descriptions[0].figure(moving, photos[0].path)
     title = "Photos that ship with Sightline"
     write_report(OUT / "photos.html", items, title=title, metrics={"corpus": {}})
+    typer.echo("\nWhere it looked for each word:")
+    typer.echo(f"  {OUT / 'photos.html'!s:22} all of them; point at a word")
+    typer.echo(f"  {OUT / 'photos/*.png'!s:22} a figure per photo")
+    typer.echo(f"  {moving!s:22} one that moves\n")
 
 
 def write_verses() -> None:
     """A language model's writing, and how surprised it was by it and by a sonnet."""
     import sightline
     from sightline.figures import draw_surprise
-    from sightline.tasks.command_line import one_thread
+    from sightline.samples import FOLDER
 
     typer.echo(f"Loading the language model `{LANGUAGE_MODEL}` that ships with Sightline …")
     model = sightline.load(LANGUAGE_MODEL)
-    one_thread()
     began, count = time.perf_counter(), 0
     for step in model.stream("ROMEO:\n", length=240, temperature=0.7, seed=1):
         typer.echo(step.text[count:], nl=False)
@@ -97,7 +68,8 @@ def write_verses() -> None:
 
     drawn = model.describe("JULIET:\n", length=500, temperature=0.8, seed=3)
     draw_surprise(drawn, OUT / "written.png")
-    draw_surprise(model.force([""], [VERSE])[0], OUT / "read.png")
+    verse = (FOLDER / "sonnet.txt").read_text()  # not in the plays that the model learned from
+    draw_surprise(model.force([""], [verse])[0], OUT / "read.png")
     typer.echo("\nPictures, each character shaded by how much it surprised the model:")
     typer.echo(f"  {OUT / 'written.png'}  what it wrote")
     typer.echo(f"  {OUT / 'read.png'}     a sonnet that it had not read before")
