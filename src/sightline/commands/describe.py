@@ -30,6 +30,12 @@ def describe(
     ] = None,
     n_best: Annotated[int, typer.Option(min=1, help="Descriptions per source.")] = 1,
     prefix: Annotated[str, typer.Option(help="Words that the description begins with.")] = "",
+    groups: Annotated[
+        int, typer.Option(min=1, help="Diverse beam search: the beam in so many groups.")
+    ] = 1,
+    repeats: Annotated[
+        bool, typer.Option("--repeats", help="Allow a content word to be written twice.")
+    ] = False,
     focus: Annotated[
         str | None,
         typer.Option(metavar="X,Y,W,H", help="Look here: a region, as fractions of the picture."),
@@ -56,7 +62,8 @@ def describe(
     region = None if focus is None else parse_focus(focus)
     describer = load_for(model, device=device)
     names = list(_expand(sources)) if describer.reader.takes == "file" else sources
-    options = {"beam": beam, "n_best": n_best, "prefix": prefix, "focus": region}
+    options: dict[str, Any] = {"beam": beam, "n_best": n_best, "prefix": prefix, "groups": groups}
+    options |= {"focus": region, "words_once": False if repeats else None}
     outcomes: Iterator[Any] = _outcomes(describer, names, options)
     if len(names) > BATCH and sys.stderr.isatty():
         outcomes = counted(outcomes, len(names), "describing")

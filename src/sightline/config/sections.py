@@ -86,6 +86,8 @@ class SearchConfig:
     max_length: Positive = 30
     min_length: Count = 0
     length_penalty: float = 0.0
+    no_repeat: Count = 0  # no n-gram of this length is written twice; 0 allows all
+    words_once: bool = False  # no content word is written twice (by English function words)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline import data
 from sightline.config import SearchConfig
-from sightline.data.vocabulary import BEGIN, END, UNKNOWN, Vocabulary
+from sightline.data.vocabulary import BEGIN, END, SPECIALS, UNKNOWN, Vocabulary
 from sightline.errors import UserError
 from sightline.types import Description, Hypothesis, Layout
 
@@ -27,6 +31,18 @@ class Codec:
     def banned(self) -> tuple[int, ...]:
         """Tokens that are never written."""
         return (UNKNOWN,)
+
+    @cached_property
+    def content_words(self) -> NDArray[np.int64]:
+        """The tokens that are words with a meaning of their own: nouns, verbs, adjectives …"""
+        path = Path(data.__file__).with_name("function_words.json")
+        known = {*SPECIALS, *json.loads(path.read_text(encoding="utf-8"))}
+        return np.flatnonzero([token not in known for token in self.vocab.tokens])
+
+    def repeats(self, tokens: Sequence[int]) -> bool:
+        """Whether a content word occurs twice."""
+        words = np.array(tokens)[np.isin(tokens, self.content_words)]
+        return len(np.unique(words)) < len(words)
 
     def max_length(self, size: int) -> int:
         """The longest output for an input of `size` positions, the end token included.

@@ -27,6 +27,7 @@ from sightline.search.constraints import (
     Constraint,
     MinLength,
     NoRepeatedNgrams,
+    NoRepeatedWords,
     Prefix,
     Shortlist,
     constrain,
@@ -70,7 +71,8 @@ class Options:
     n_best: int = 1
     prefix: str = ""  # what the output has to begin with
     shortlist: int = 0  # only so many common tokens, and those of the lexicon; 0 is all
-    no_repeat: int = 0  # no n-gram of this length twice; 0 allows all
+    no_repeat: int | None = None  # no n-gram of this length twice; 0 allows all
+    words_once: bool | None = None  # no content word twice
     groups: int = 1  # diverse beam search
     temperature: float | None = None  # draw instead of searching; 0 takes the likeliest each time
     top_k: int = 0  # drawing: only the k likeliest tokens
@@ -266,8 +268,12 @@ class Describer:
         constraints: list[Constraint] = [Banned(self.codec.banned)] if self.codec.banned else []
         if self.codec.search.min_length:
             constraints.append(MinLength(self.codec.search.min_length))
-        if ask.no_repeat:
-            constraints.append(NoRepeatedNgrams(ask.no_repeat))
+        ngrams = self.codec.search.no_repeat if ask.no_repeat is None else ask.no_repeat
+        if ngrams:
+            constraints.append(NoRepeatedNgrams(ngrams))
+        once = self.codec.search.words_once if ask.words_once is None else ask.words_once
+        if once and not any(self.codec.repeats(prefix) for prefix in prefixes):
+            constraints.append(NoRepeatedWords(self.codec.content_words))
         return [*constraints, Prefix(prefixes)] if any(prefixes) else constraints
 
     def _stepper(

@@ -137,10 +137,12 @@ class NoRepeatedNgrams(Constraint):
 class NoRepeatedWords(Constraint):
     """Each of these tokens, such as those of content words, is written at most once."""
 
-    tokens: Sequence[int]
+    tokens: Sequence[int] | NDArray[np.int64]
 
     def allowed(self, rows: Rows) -> Mask | None:
-        having, places = np.nonzero(np.isin(rows.written, self.tokens))
+        counts = np.zeros(rows.vocab_size, dtype=bool)
+        counts[np.asarray(self.tokens)] = True
+        having, places = np.nonzero(counts[rows.written])
         if not len(having):
             return None
         allowed = np.ones((len(rows.example), rows.vocab_size), dtype=bool)

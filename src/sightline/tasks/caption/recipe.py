@@ -38,5 +38,7 @@ class CaptionRecipe:
     reward: RewardConfig = field(default_factory=RewardConfig)
     model: config.DecoderConfig = field(default_factory=config.DecoderConfig)
     loss: config.LossConfig = field(default_factory=config.LossConfig)
-    search: config.SearchConfig = field(default_factory=config.SearchConfig)
+    search: config.SearchConfig = field(
+        default_factory=lambda: config.SearchConfig(words_once=True)
+    )
     training: config.TrainingConfig = field(default_factory=config.TrainingConfig)

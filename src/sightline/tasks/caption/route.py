@@ -12,7 +12,7 @@ from pydantic import Field, ValidatorFunctionWrapHandler, field_validator
 from sightline.errors import UserError
 from sightline.media.focus import check_focus, parse_focus
 from sightline.runtime.describer import Describer, Options
-from sightline.tasks.route import Answer, Route, SearchFields
+from sightline.tasks.route import MAX_BEAM, Answer, Route, SearchFields
 from sightline.types import Description, Inputs
 
 EXAMPLE = Path(__file__).with_name("example.json")  # a request and its answer
@@ -23,6 +23,10 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 class DescribeFields(SearchFields):
     """What may be said about a picture, in a form or in JSON."""
 
+    groups: Annotated[int, Field(ge=1, le=MAX_BEAM)] = Field(
+        1, description="Diverse beam search: the beam in so many groups."
+    )
+    repeats: bool = Field(False, description="Allow a content word to be written twice.")
     prefix: Annotated[str, Field(max_length=200)] = Field(
         "", description="Words that the caption has to begin with."
     )
@@ -43,7 +47,9 @@ class DescribeFields(SearchFields):
             raise ValueError(str(error)) from None
 
     def options(self, defaults: Options) -> Options:
-        return replace(super().options(defaults), prefix=self.prefix)
+        once = False if self.repeats else None
+        options = super().options(defaults)
+        return replace(options, prefix=self.prefix, groups=self.groups, words_once=once)
 
     def reading(self, max_pixels: int) -> dict[str, Any]:
         return {"focus": self.focus and tuple(self.focus), "max_pixels": max_pixels}
