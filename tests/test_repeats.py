@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import sightline
+from sightline import config
 from sightline.config import SearchConfig
 from sightline.data.vocabulary import SPECIALS, Vocabulary
 from sightline.runtime.codec import Codec
+from sightline.tasks.caption.recipe import CaptionRecipe
 from small_models import pictures, save_captioner
 
 
@@ -71,7 +73,11 @@ def test_the_command_allows_repeats_and_diverse_beams(run_cli, tmp_path):
     once = run_cli("describe", photo, cwd=tmp_path).stdout
     free = run_cli("describe", photo, "--repeats", cwd=tmp_path).stdout
     assert once != free  # "a man is taking a picture on a picture"
-    diverse = run_cli(
-        "describe", photo, "--beam", "6", "--groups", "3", "--n-best", "3", cwd=tmp_path
-    )
-    assert len(set(diverse.stdout.splitlines())) == 3
+    groups = ("--beam", "6", "--groups", "3", "--n-best", "3")
+    diverse = run_cli("describe", photo, *groups, cwd=tmp_path).stdout
+    assert len(set(diverse.splitlines())) == 3
+
+
+def test_recipes_of_captioners_have_it_unless_they_say_otherwise():
+    recipe = config.parse_text("manifest: a.jsonl\nsearch: {beam: 3}", CaptionRecipe)
+    assert recipe.search.words_once

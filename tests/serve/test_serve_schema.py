@@ -14,7 +14,7 @@ def test_the_description_has_both_bodies_the_errors_and_examples(server):
     bodies = describe["requestBody"]["content"]
     assert set(bodies) == {"multipart/form-data", "application/json"}
     assert set(bodies["multipart/form-data"]["schema"]["properties"]) == {
-        *("file", "model", "beam", "n_best", "prefix", "focus", "stream")
+        *("file", "model", "beam", "n_best", "groups", "repeats", "prefix", "focus", "stream")
     }
     assert set(describe["responses"]) == {
         *("200", "400", "401", "404", "408", "413", "415", "422", "503")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ from sightline.search.constraints import (
 from sightline.search.steppers import Ensemble, Fusion, Stepper, posterior_attention, subset
 from sightline.types import ContextSet, Description, Hypothesis, Inputs, Layout
 
+Source = str | bytes | Path | NDArray[Any]  # a text; or a file, its bytes, its pixels
 BLOCK = 512  # texts read at a time
 LONGEST_FORCED = 2000  # tokens of either side of a pair that `force` scores
 
@@ -113,17 +115,26 @@ class Describer:
 
     # ------------------------------------------------------------------------- describing
 
-    def describe(self, sources: Any, *, progress: bool = False, **options: Any) -> Any:
+    @overload
+    def describe(self, sources: Source, *, progress: bool = ..., **options: Any) -> Description: ...
+
+    @overload
+    def describe(
+        self, sources: Iterable[Source], *, progress: bool = ..., **options: Any
+    ) -> list[Description]: ...
+
+    def describe(
+        self, sources: Source | Iterable[Source], *, progress: bool = False, **options: Any
+    ) -> Description | list[Description]:
         """A Description of each source; of one, if one was given.
 
         A source is a file, its bytes or its pixels for a model that reads media, and a text for
         one that reads text. Options are those of `Options`, and what the reader takes: `focus`,
         the part of a picture to look at, as x, y, width and height in fractions of it.
         """
-        many = isinstance(sources, Iterable) and not isinstance(sources, str | bytes | np.ndarray)
-        several: list[Any] = list(sources) if many else [sources]
-        results = list(self.describe_each(several, progress=progress, **options))
-        return results if many else results[0]
+        if isinstance(sources, str | bytes | Path | np.ndarray):
+            return next(self.describe_each([sources], progress=progress, **options))
+        return list(self.describe_each(list(sources), progress=progress, **options))
 
     def describe_each(
         self, sources: Sequence[Any], *, progress: bool = False, **options: Any

@@ -35,7 +35,7 @@ def evaluate_manifest(
     """Describe a manifest's examples, and score the texts against its references."""
     spec = spec_of(describer.task)
     examples = read_split(data or describer.recipe.manifest, split, spec.medium)
-    sources = [example.media or example.source for example in examples]
+    sources = [example.media or str(example.source) for example in examples]
     descriptions = describer.describe(sources, beam=beam, progress=True)
     found = Evaluation(f"{len(examples)} items of the {split} split", {}, examples, descriptions)
     references = {example.id: example.targets for example in examples}
