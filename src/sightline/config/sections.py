@@ -158,6 +158,26 @@ class ScheduleConfig:
 
 
 @dataclass(frozen=True)
+class DataConfig:
+    """One of several data sets that are trained on together."""
+
+    path: str  # a manifest
+    weight: AboveZero = 1.0  # how often each of its training examples occurs in an epoch
+
+
+Manifest = str | tuple[str | DataConfig, ...]  # one data set, or several
+
+
+@dataclass(frozen=True)
+class TrustConfig:
+    """How much a target counts in the loss, by its origin in the manifest; 0 leaves it out."""
+
+    human: Weight = 1.0
+    machine: Weight = 1.0  # written by another model
+    derived: Weight = 1.0  # made from other annotations by rule
+
+
+@dataclass(frozen=True)
 class BatchingConfig:
     """How sequences are grouped into minibatches (`data/batching.py`)."""
 

@@ -55,6 +55,12 @@ def token_budget(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> 
     return _shuffled(batches, rng)
 
 
+def by_weight(weights: Sequence[float], seed: int, epoch: int) -> NDArray[np.int64]:
+    """Indices in order, each as often as its weight: 2.5 is twice, or three times."""
+    draws = np.random.default_rng([seed, epoch, 1]).random(len(weights))
+    return np.repeat(np.arange(len(weights)), (np.asarray(weights) + draws).astype(np.int64))
+
+
 def stream_starts(
     total: int, streams: int, length: int, seed: int, epoch: int
 ) -> tuple[NDArray[np.int64], int]:

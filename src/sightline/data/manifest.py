@@ -13,17 +13,19 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from sightline.config import DataConfig, Manifest, TrustConfig
 from sightline.errors import DataError
 
 Split = Literal["train", "dev", "test"]
 Medium = Literal["image", "audio", "video", "source"]
 SPLITS: tuple[str, ...] = get_args(Split)
 MEDIA: tuple[str, ...] = ("image", "audio", "video")  # keys whose value is a file
+ORIGINS = tuple(each.name for each in fields(TrustConfig))
 KEYS = ("id", *MEDIA, "source", "targets", "split", "meta")
 # What people write, and what Sightline calls it: keys, splits, columns of tables
 NAMES = json.loads(files("sightline.data").joinpath("names.json").read_text("utf-8"))
@@ -42,6 +44,8 @@ class Example:
     media: Path | None = None  # the picture, recording or clip, found from the manifest's folder
     source: str | None = None  # the text that is read: a sentence, or the question to a picture
     meta: Mapping[str, Any] = field(default_factory=dict)  # anything else worth keeping
+    origins: tuple[str, ...] = ()  # of the targets: human, machine, derived; empty: all human
+    weight: float = 1.0  # how often it occurs in an epoch of training
 
 
 def read_manifest(path: str | os.PathLike[str], *, medium: Medium | None = None) -> list[Example]:
@@ -82,11 +86,28 @@ def read_manifest(path: str | os.PathLike[str], *, medium: Medium | None = None)
     return examples
 
 
-def read_split(path: str | os.PathLike[str], split: str, medium: Medium) -> list[Example]:
+def read_data(manifest: Manifest | Path, *, medium: Medium | None = None) -> list[Example]:
+    """The examples of one manifest, or of several, each with its weight."""
+    if isinstance(manifest, str | Path):
+        return read_manifest(manifest, medium=medium)
+    examples: dict[str, Example] = {}
+    for source in manifest:
+        data = DataConfig(source) if isinstance(source, str) else source
+        for example in read_manifest(data.path, medium=medium):
+            if example.id in examples:
+                raise DataError(
+                    f"{data.path}: id {example.id!r} is also in another manifest of this "
+                    "training; give the items of each set ids of their own"
+                )
+            examples[example.id] = replace(example, weight=data.weight)
+    return list(examples.values())
+
+
+def read_split(manifest: Manifest | Path, split: str, medium: Medium) -> list[Example]:
     """The examples of one split, each with what a task reads."""
-    examples = [each for each in read_manifest(path, medium=medium) if each.split == split]
+    examples = [each for each in read_data(manifest, medium=medium) if each.split == split]
     if not examples:
-        raise DataError(f"{path} has no item of split {split!r}")
+        raise DataError(f"{manifest} has no item of split {split!r}")
     return examples
 
 
@@ -122,7 +143,8 @@ def _example(line: bytes, number: int, folder: Path, medium: Medium | None) -> E
     if not isinstance(meta, dict):
         raise _Fault(f"meta must be an object, not {_kind(meta)}")
     kind: Any = media_keys[0] if media_keys else ("source" if source is not None else None)
-    return Example(name, split, _targets(values, split), kind, media, source, meta)
+    targets, origins = _targets(values, split)
+    return Example(name, split, targets, kind, media, source, meta, origins)
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -153,7 +175,8 @@ def _text(values: dict[str, Any], key: str) -> str:
     return value
 
 
-def _targets(values: dict[str, Any], split: str) -> tuple[str, ...]:
+def _targets(values: dict[str, Any], split: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The reference texts, and where each came from."""
     targets = values.get("targets", [])
     if isinstance(targets, str):
         raise _Fault('targets must be a list of texts: write ["…"], also for one text')
@@ -161,12 +184,19 @@ def _targets(values: dict[str, Any], split: str) -> tuple[str, ...]:
         raise _Fault(f"targets must be a list of texts, not {_kind(targets)}")
     if not targets and split != "test":
         raise _Fault('"targets" is missing or empty; only the test split may go without')
+    texts, origins = [], []
     for place, target in enumerate(targets, start=1):
-        if not isinstance(target, str):
-            raise _Fault(f"target {place} must be a text, not {_kind(target)}")
-        if not target.strip():
+        marked = isinstance(target, dict) and target.keys() == {"text", "origin"}
+        text, origin = (target["text"], target["origin"]) if marked else (target, "human")
+        if not isinstance(text, str):
+            raise _Fault(f"target {place} must be a text, not {_kind(text)}")
+        if not text.strip():
             raise _Fault(f"target {place} is empty")
-    return tuple(targets)
+        if origin not in ORIGINS:
+            raise _Fault(f"target {place}: origin must be one of {', '.join(ORIGINS)}")
+        texts.append(text)
+        origins.append(origin)
+    return tuple(texts), tuple(origins) if {*origins} - {"human"} else ()
 
 
 def _kind(value: object) -> str:
@@ -212,7 +242,11 @@ def _json(example: Example, folder: Path) -> dict[str, Any]:
         values[str(example.medium)] = inside.as_posix()
     if example.source is not None:
         values["source"] = example.source
-    values |= {"targets": list(example.targets), "split": example.split}
+    targets: list[Any] = list(example.targets)
+    for place, origin in enumerate(example.origins):
+        if origin != "human":
+            targets[place] = {"text": targets[place], "origin": origin}
+    values |= {"targets": targets, "split": example.split}
     return values | ({"meta": dict(example.meta)} if example.meta else {})
 
 

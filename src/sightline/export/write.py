@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sightline import __version__, config
+from sightline.config import DataConfig
 from sightline.errors import UserError
 from sightline.export.check import Comparison, compare
 from sightline.runtime import model_folder
@@ -96,7 +97,16 @@ def _shortened(section: Any, path: list[str]) -> Any:
         return section
     if rest:
         return replace(section, **{name: _shortened(value, rest)})
-    return replace(section, **{name: None if name == "initial" else Path(value).name})
+    return replace(section, **{name: None if name == "initial" else _last_part(value)})
+
+
+def _last_part(place: Any) -> Any:
+    """Of a path, or of each of several data sets'."""
+    if isinstance(place, tuple):
+        return tuple(_last_part(each) for each in place)
+    if isinstance(place, DataConfig):
+        return replace(place, path=Path(place.path).name)
+    return Path(place).name
 
 
 def _card(loaded: Describer, name: str) -> str:

@@ -23,9 +23,16 @@ class Loss:
 
 
 def sequence_loss(
-    decoder: Decoder, decoded: Decoded, targets: Tensor, config: LossConfig
+    decoder: Decoder,
+    decoded: Decoded,
+    targets: Tensor,
+    config: LossConfig,
+    weights: Tensor | None = None,
 ) -> tuple[Tensor, Loss]:
-    """The loss of a teacher-forced pass; targets (N, T). Also gives log p(y | …) per row, (N,)."""
+    """The loss of a teacher-forced pass; targets (N, T), how much each counts (N,).
+
+    Also gives log p(y | …) per row, (N,).
+    """
     mask = targets != PAD  # (N, T)
     smoothing, zeros = config.label_smoothing, decoded.readouts.new_zeros(targets.shape)
     chosen, mean = decoder.output.likelihood(
@@ -42,7 +49,11 @@ def sequence_loss(
         penalty = doubly_stochastic(decoded.weights, mask)  # (N,)
         per_row = per_row + config.doubly_stochastic * penalty
         parts["doubly_stochastic"] = float(penalty.detach().mean())
-    total = per_row.sum() / scale(config, tokens, len(targets))
+    if weights is None:
+        total = per_row.sum() / scale(config, tokens, len(targets))
+    else:
+        count = mask.sum(1) if config.per == "token" else torch.ones_like(weights)
+        total = (weights * per_row).sum() / (weights * count).sum().clamp_min(1e-6)
     return log_likelihood, Loss(total, -float(log_likelihood.detach().sum()), tokens, parts)
 
 

@@ -25,11 +25,13 @@ class Batch:
     name: str = ""  # says which examples these are, for error messages
     items: tuple[str, ...] = ()  # the examples' ids, where the objective needs them
     progress: float = 0.0  # the share of training that is done
+    weights: Tensor | None = None  # (N,): how much each target counts; None: alike
 
     def to(self, device: torch.device | str) -> Batch:
         """On a device; arrays become tensors."""
         inputs = self.inputs.map(lambda array: torch.as_tensor(array).to(device))
-        return replace(self, targets=self.targets.to(device), inputs=inputs)
+        weights = None if self.weights is None else self.weights.to(device)
+        return replace(self, targets=self.targets.to(device), inputs=inputs, weights=weights)
 
 
 class EncoderDecoder(nn.Module):

@@ -53,6 +53,7 @@ class Likelihood:
         """The loss of a batch, from `state` where one is carried over (truncated BPTT)."""
         decoder, hard = model.decoder, model.hard if model.training else None
         before, targets, samples, expected = batch.targets[:, :-1], batch.targets[:, 1:], 1, None
+        weights = batch.weights
         if state is None:
             context = model.encode(batch.inputs, batch.name)
             if hard is not None:  # N sampled paths per target, as rows that share a context set
@@ -61,13 +62,14 @@ class Likelihood:
                 before, targets, expected = (
                     each.repeat_interleave(samples, 0) for each in (before, targets, expected)
                 )
+                weights = None if weights is None else weights.repeat_interleave(samples, 0)
             state = decoder.start(context, per_example=len(targets) // len(context))
             state = replace(state, expected=expected)
         if model.training:
             share = self.scheduled_sampling * batch.progress
             before = scheduled_sampling(decoder, before, state, share)
         decoded = decoder(before, state)
-        likelihood, loss = sequence_loss(decoder, decoded, targets, self.config)
+        likelihood, loss = sequence_loss(decoder, decoded, targets, self.config, weights)
         if hard is None or expected is None:
             return loss, decoded.state
         bonus, parts = hard(likelihood, decoded, expected, targets != PAD)

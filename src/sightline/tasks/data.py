@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sightline.data import batching
-from sightline.data.manifest import Example, Medium, read_manifest
+from sightline.data.manifest import Example, Medium, read_data
 from sightline.errors import DataError
 from sightline.runtime.describer import Describer, Reader
 
@@ -42,10 +42,15 @@ class TaskData:
     def prepare(self) -> None:
         """Nothing is costly, unless a task says so."""
 
-    def drawn(self, lengths: Sequence[int], epoch: int) -> Any:
-        """The members of an epoch's minibatches."""
+    def drawn(self, lengths: Sequence[int], epoch: int, weights: Sequence[float] = ()) -> Any:
+        """The members of an epoch's minibatches, each as often as its weight says on average."""
         draw = getattr(batching, self.recipe.batching.kind)
-        return draw(lengths, self.recipe.batching.size, self.recipe.training.seed, epoch)
+        size, seed = self.recipe.batching.size, self.recipe.training.seed
+        if all(weight == 1 for weight in weights):
+            return draw(lengths, size, seed, epoch)
+        members = batching.by_weight(weights, seed, epoch)
+        drawn = draw([lengths[i] for i in members], size, seed, epoch)
+        return [members[places] for places in drawn]
 
     def describer(self, model: EncoderDecoder) -> Describer:
         """The model as it is now."""
@@ -64,12 +69,18 @@ class ManifestData(TaskData):
 
     def __init__(self, recipe: Any) -> None:
         self.recipe = recipe
-        examples = read_manifest(recipe.manifest, medium=self.medium)
+        examples = read_data(recipe.manifest, medium=self.medium)
         self.train = [example for example in examples if example.split == "train"]
         self.dev = [example for example in examples if example.split == "dev"]
         if not self.train or not self.dev:
             empty = "dev" if self.train else "train"
             raise DataError(f'{recipe.manifest} has no item of split "{empty}"; training needs one')
+
+    def trusted(self, example: Example) -> list[tuple[str, float]]:
+        """The targets to train on, with how much each counts."""
+        origins = example.origins or ("human",) * len(example.targets)
+        weights = (float(getattr(self.recipe.trust, origin)) for origin in origins)
+        return [(t, weight) for t, weight in zip(example.targets, weights, strict=True) if weight]
 
     def source(self, example: Example) -> Any:
         """What `reader` reads of an example."""

@@ -40,32 +40,35 @@ class CaptionData(ManifestData):
         _check_encoder(recipe)
         super().__init__(recipe)
         captions = [
-            (number, normalise_caption(text))
+            (number, normalise_caption(text), weight)
             for number, example in enumerate(self.train)
-            for text in example.targets
+            for text, weight in self.trusted(example)
         ]
         self.vocab = Vocabulary.build(
-            "word", (text for _, text in captions), recipe.vocabulary, recipe.min_count
+            "word", (text for _, text, _ in captions), recipe.vocabulary, recipe.min_count
         )
         self.reader, self.codec = ReaderById(self), CaptionCodec(self.vocab, recipe.search)
         self.files = {VOCAB: self.vocab.to_json()}
+        kept = [each for each in captions if 0 < len(each[1].split()) <= recipe.longest]
         self.captions = [
-            (number, [BEGIN, *self.vocab.encode(text), END])
-            for number, text in captions
-            if 0 < len(text.split()) <= recipe.longest
+            (number, [BEGIN, *self.vocab.encode(text), END]) for number, text, _ in kept
         ]
+        self.trust = [weight for _, _, weight in kept]  # of each caption
         self.examples = self._examples()
 
-    def _examples(self) -> list[tuple[int, list[list[int]]]]:
-        """What is drawn into minibatches: a picture's number and the sequences read with it."""
+    def _examples(self) -> list[tuple[int, list[int]]]:
+        """What is drawn into minibatches: a picture's number and those of its captions."""
         if self.recipe.self_critical:  # no captions are read: the model writes its own
-            return [(number, [[BEGIN]]) for number in range(len(self.train))]
+            return [(number, []) for number in range(len(self.train))]
         if not self.recipe.captions_together:
-            return [(number, [tokens]) for number, tokens in self.captions]
-        together: dict[int, list[list[int]]] = {}
-        for number, tokens in self.captions:
-            together.setdefault(number, []).append(tokens)
+            return [(picture, [number]) for number, (picture, _) in enumerate(self.captions)]
+        together: dict[int, list[int]] = {}
+        for number, (picture, _) in enumerate(self.captions):
+            together.setdefault(picture, []).append(number)
         return list(together.items())
+
+    def _sequences(self, numbers: Sequence[int]) -> list[list[int]]:
+        return [self.captions[number][1] for number in numbers] or [[BEGIN]]
 
     def prepare(self) -> None:
         """Compute what the feature caches lack."""
@@ -87,8 +90,11 @@ class CaptionData(ManifestData):
 
     @cached_property
     def fingerprint(self) -> str:
-        content = repr((self.pictures.key, self.examples)).encode()
-        return hashlib.sha256(content).hexdigest()
+        examples = [(picture, self._sequences(numbers)) for picture, numbers in self.examples]
+        content: tuple[Any, ...] = (self.pictures.key, examples)
+        weights = [*self.trust, *(example.weight for example in self.train)]
+        content += () if {*weights} == {1.0} else (weights,)  # as it was before there were any
+        return hashlib.sha256(repr(content).encode()).hexdigest()
 
     def build_model(self) -> EncoderDecoder:
         from sightline.tasks.caption.model import build_model
@@ -97,30 +103,33 @@ class CaptionData(ManifestData):
         if recipe.self_critical:
             from sightline.training.self_critical import CaptionReward, SelfCritical
 
-            references = {e.id: e.targets for e in self.train}
+            references = {e.id: [text for text, _ in self.trusted(e)] for e in self.train}
             reward = CaptionReward(self.vocab, references, **vars(recipe.reward))
             most = recipe.search.max_length
             objective = SelfCritical(reward, recipe.self_critical, most, recipe.loss)
         return build_model(recipe, self.vocab, self.network, objective)
 
     def epoch(self, number: int) -> Minibatches:
-        lengths = [max(map(len, sequences)) for _, sequences in self.examples]
+        sequences = [self._sequences(numbers) for _, numbers in self.examples]
+        lengths = [max(map(len, some)) for some in sequences]
+        weights = [self.train[picture].weight for picture, _ in self.examples]
 
         def make(members: Sequence[int], position: int) -> Batch:
             mirrored = None
             if self.recipe.encoder.mirror:
                 key = [self.recipe.training.seed, number, position]
                 mirrored = np.random.default_rng(key).random(len(members)) < 0.5
-            chosen = [self.examples[i] for i in members]
-            items = tuple(self.train[picture].id for picture, _ in chosen)
-            most = max(len(sequences) for _, sequences in chosen)
+            items = tuple(self.train[self.examples[i][0]].id for i in members)
+            most = max(len(sequences[i]) for i in members)
             # rows come in equal groups: a picture with fewer captions has rows of padding
-            rows = [[*sequences, *[[BEGIN]] * (most - len(sequences))] for _, sequences in chosen]
+            rows = [[*sequences[i], *[[BEGIN]] * (most - len(sequences[i]))] for i in members]
             targets = [sequence for group in rows for sequence in group]  # (B · K, T)
+            trust = [[self.trust[n] for n in self.examples[i][1]] for i in members]
+            counts = [w for group in trust for w in [*group, *[1.0] * (most - len(group))]]
             name = f"the captions of {some_names(items, 4)}"
-            return _batch(targets, self.pictures.inputs(items, mirrored), name, items)
+            return _batch(targets, self.pictures.inputs(items, mirrored), name, items, counts)
 
-        return Minibatches(self.drawn(lengths, number), make)
+        return Minibatches(self.drawn(lengths, number, weights), make)
 
     def source(self, example: Example) -> str:
         return example.id
@@ -134,13 +143,18 @@ class CaptionData(ManifestData):
 
 
 def _batch(
-    targets: list[list[int]], inputs: Inputs, name: str = "", items: tuple[str, ...] = ()
+    targets: list[list[int]],
+    inputs: Inputs,
+    name: str = "",
+    items: tuple[str, ...] = (),
+    weights: Sequence[float] = (),
 ) -> Batch:
     import torch
 
     from sightline.nn.model import Batch, pad
 
-    return Batch(pad(targets), inputs.map(torch.from_numpy), name, items)
+    counts = None if {*weights} <= {1.0} else torch.tensor(weights)
+    return Batch(pad(targets), inputs.map(torch.from_numpy), name, items, weights=counts)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ class RewardConfig:
 class CaptionRecipe:
     """The keys of a captioner's recipe."""
 
-    manifest: str  # JSONL, as `sightline prepare` makes it
+    # JSONL, as `sightline prepare` makes it; several: [a.jsonl, {path: b.jsonl, weight: 0.5}]
+    manifest: config.Manifest
     features: str = "features"  # where feature caches are kept
     task: Literal["caption"] = "caption"
     description: str = ""
@@ -29,6 +30,7 @@ class CaptionRecipe:
     vocabulary: config.Positive = 10_000
     min_count: config.Positive = 1
     longest: config.Positive = 40  # training captions of more words are left out
+    trust: config.TrustConfig = field(default_factory=config.TrustConfig)
     batching: config.BatchingConfig = field(default_factory=config.BatchingConfig)
     # Minibatches of `batching.size` pictures with all their captions, which share their vectors
     captions_together: bool = False

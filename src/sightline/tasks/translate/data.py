@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,8 @@ class TranslationData(ManifestData):
 
     def __init__(self, recipe: TranslateRecipe) -> None:
         super().__init__(recipe)
-        texts = [(str(e.source), target) for e in self.train for target in e.targets]
+        trusted = [(e, *target) for e in self.train for target in self.trusted(e)]
+        texts = [(str(example.source), text) for example, text, _ in trusted]
         self.trained: fusion.Trained | None = None
         if recipe.fusion is None:
             self.source_language = Sentences.learn(recipe.source, (source for source, _ in texts))
@@ -48,22 +49,28 @@ class TranslationData(ManifestData):
         self.files = {VOCAB: target.to_json(), SOURCE_VOCAB: source.to_json()}
         if self.trained is not None:
             self.files[fusion.LANGUAGE_MODEL] = config.to_yaml(self.trained.language_model)
-        self.pairs = self._pairs(texts)
+        kept = [(pair, trusted[i]) for i, pair in enumerate(self._pairs(texts)) if pair is not None]
+        self.pairs = [pair for pair, _ in kept]
+        self.weights = [example.weight for _, (example, _, _) in kept]  # of each pair, in epochs
+        self.trust = [trust for _, (_, _, trust) in kept]  # of each pair, in the loss
         if not self.pairs:
             raise DataError(
                 f"no training pair of {recipe.manifest} has at most longest={recipe.longest} "
                 "tokens on both sides; raise `longest`"
             )
-        self.fingerprint = hashlib.sha256(repr(self.pairs).encode()).hexdigest()
+        counts = [*self.weights, *self.trust]
+        content: Any = self.pairs if {*counts} == {1.0} else (self.pairs, counts)
+        self.fingerprint = hashlib.sha256(repr(content).encode()).hexdigest()
 
-    def _pairs(self, texts: Iterable[tuple[str, str]]) -> list[Pair]:
-        """Their tokens; without those of pairs that are too long, or empty on a side."""
+    def _pairs(self, texts: Iterable[tuple[str, str]]) -> list[Pair | None]:
+        """Their tokens; None for a pair that is too long, or empty on a side."""
         source, target, longest = self.source_language, self.target_language, self.recipe.longest
         pairs = [(source.ids(source.split(s)), target.ids(target.split(t))) for s, t in texts]
         return [
             ([*read, END], [BEGIN, *written, END])
-            for read, written in pairs
             if 0 < len(read) <= longest and 0 < len(written) <= longest
+            else None
+            for read, written in pairs
         ]
 
     def build_model(self) -> EncoderDecoder:
@@ -77,15 +84,16 @@ class TranslationData(ManifestData):
         return fused
 
     def epoch(self, number: int) -> Minibatches:
-        return Minibatches(self.drawn(_lengths(self.pairs), number), self._batch)
+        return Minibatches(self.drawn(_lengths(self.pairs), number, self.weights), self._batch)
 
     def _batch(self, members: Sequence[int], position: int) -> Batch:
         shown = some_names([i + 1 for i in members], 8)
-        pairs = [self.pairs[i] for i in members]
-        return _batch(pairs, f"training pairs {shown} (counting those in use)")
+        pairs, trust = [self.pairs[i] for i in members], [self.trust[i] for i in members]
+        return _batch(pairs, f"training pairs {shown} (counting those in use)", trust)
 
     def dev_batches(self) -> Iterable[Batch]:
-        pairs = self._pairs((str(e.source), e.targets[0]) for e in self.dev)
+        every = self._pairs((str(e.source), e.targets[0]) for e in self.dev)
+        pairs = [pair for pair in every if pair is not None]
         for members in batching.token_budget(_lengths(pairs), 8192, 0, 0):
             yield _batch([pairs[i] for i in members])
 
@@ -94,11 +102,12 @@ def _lengths(pairs: list[Pair]) -> list[int]:
     return [len(source) + len(target) for source, target in pairs]
 
 
-def _batch(pairs: list[Pair], name: str = "") -> Batch:
+def _batch(pairs: list[Pair], name: str = "", trust: Sequence[float] = ()) -> Batch:
     import torch
 
     from sightline.nn.model import Batch, pad
 
     sources = Stream.ragged([np.array(source) for source, _ in pairs])
     inputs = Inputs(len(pairs), {"tokens": sources}).map(torch.from_numpy)
-    return Batch(pad([target for _, target in pairs]), inputs, name)
+    weights = None if {*trust} <= {1.0} else torch.tensor(trust)
+    return Batch(pad([target for _, target in pairs]), inputs, name, weights=weights)

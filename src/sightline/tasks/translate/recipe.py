@@ -20,7 +20,8 @@ class FusionConfig:
 class TranslateRecipe:
     """The keys of a translator's recipe."""
 
-    manifest: str  # JSONL with `source` and `targets`, as `sightline prepare parallel` makes it
+    # JSONL with `source` and `targets`, as `sightline prepare parallel` makes it; or several
+    manifest: config.Manifest
     task: Literal["translate"] = "translate"
     description: str = ""
     source: config.VocabularyConfig = field(default_factory=config.VocabularyConfig)
@@ -28,6 +29,7 @@ class TranslateRecipe:
     # Tokens: training pairs with more on either side are left out, longer sources are
     # translated in parts
     longest: config.Positive = 100
+    trust: config.TrustConfig = field(default_factory=config.TrustConfig)
     batching: config.BatchingConfig = field(  # by the tokens of both sides
         default_factory=lambda: config.BatchingConfig(kind="token_budget", size=4000)
     )
