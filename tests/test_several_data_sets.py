@@ -12,10 +12,9 @@ from sightline.config import DataConfig, TrustConfig
 from sightline.data import batching
 from sightline.data.manifest import read_data, read_manifest, read_split, write_manifest
 from sightline.errors import ConfigError, DataError
+from sightline.tasks.caption.data import CaptionData
 from sightline.tasks.translate.data import TranslationData
 from sightline.tasks.translate.recipe import TranslateRecipe
-
-WORDS = {"type": "word"}
 
 
 @pytest.fixture
@@ -55,10 +54,8 @@ def test_a_recipe_names_several_manifests_with_weights():
 def test_examples_of_all_are_read_with_their_weights(folder):
     examples = read_data(recipe(folder).manifest, medium="source")
     assert {e.id[0]: e.weight for e in examples} == {"a": 1.0, "b": 2.5}
-    assert [e.id for e in read_split(recipe(folder).manifest, "dev", "source")] == [
-        "a-dev",
-        "b-dev",
-    ]
+    dev = read_split(recipe(folder).manifest, "dev", "source")
+    assert [e.id for e in dev] == ["a-dev", "b-dev"]
 
 
 def test_an_id_in_two_manifests_is_an_error(folder):
@@ -75,7 +72,7 @@ def test_origins_are_read_checked_and_written_back(folder):
     write_manifest(folder / "copy.jsonl", examples)
     assert read_manifest(folder / "copy.jsonl") == examples
     (folder / "bad.jsonl").write_text('{"source": "a", "targets": [{"text": "b", "origin": "me"}]}')
-    with pytest.raises(DataError, match="bad.jsonl:1: target 1: origin must be one of human, mach"):
+    with pytest.raises(DataError, match=r"bad\.jsonl:1: target 1: origin must be one of human"):
         read_manifest(folder / "bad.jsonl")
 
 
@@ -93,7 +90,7 @@ def test_examples_occur_as_often_as_their_weight_says():
 
 def test_an_epoch_of_two_sets_follows_the_weights(folder):
     data = TranslationData(recipe(folder))
-    members = np.concatenate([batch for batch in data.epoch(0).batches])
+    members = np.concatenate(data.epoch(0).batches)
     of_b = [data.weights[i] == 2.5 for i in members]
     assert sum(not b for b in of_b) == 10  # each pair of a once
     assert 2 * 8 <= sum(of_b) <= 3 * 8  # the pairs of b, two or three times each
@@ -118,4 +115,23 @@ def test_trust_weighs_the_loss_and_0_leaves_targets_out(folder):
         tokens.append(loss.tokens)
     weights = batch.weights.numpy()
     expected = (weights * nats).sum() / (weights * tokens).sum()
-    assert float(model.loss(batch)[0].total) == pytest.approx(expected, rel=1e-5)
+    assert float(model.loss(batch)[0].total.detach()) == pytest.approx(expected, rel=1e-5)
+
+
+def test_captions_of_a_picture_have_their_own_trust(shapes, tmp_path):
+    _, recipe, _ = shapes
+    examples = read_manifest(recipe.manifest)
+    marked = [
+        replace(e, origins=("human", *["machine"] * (len(e.targets) - 1))) if number % 2 else e
+        for number, e in enumerate(examples)
+    ]
+    write_manifest(tmp_path / "marked.jsonl", marked)
+    manifest, trust = str(tmp_path / "marked.jsonl"), TrustConfig(machine=0.5)
+    data = CaptionData(replace(recipe, manifest=manifest, trust=trust, captions_together=True))
+    batch = data.epoch(0)[0]
+    weights = batch.weights.view(len(batch.items), -1).tolist()
+    by_id = {example.id: example for example in marked}
+    for item, row in zip(batch.items, weights, strict=True):
+        origins = by_id[item].origins or ("human",) * len(by_id[item].targets)
+        expected = [1.0 if origin == "human" else 0.5 for origin in origins]
+        assert row[: len(expected)] == expected
