@@ -76,8 +76,7 @@ def beam(stepper: Stepper, context: ContextSet, options: BeamOptions) -> Iterato
             scores = np.where(kept, scores, -np.inf)
         position = candidates.pick(position)
         alive = Pool.at(scores / norm, step, position)
-        if G > 1:  # a single group's are in order
-            alive = alive.best(k)
+        alive = alive.best(k) if G > 1 else alive  # a single group's are in order
         partial = _unless_stuck(alive, partial, finished, kept) if any_ended else alive
 
         last, done = step == options.max_length, none_done[: len(active)]
