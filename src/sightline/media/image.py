@@ -234,7 +234,7 @@ def _to_rgb(image: Image.Image, name: str, factor: int) -> NDArray[np.uint8]:
         if factor > 1:
             band = band.reduce(factor)
         top = box[1] // factor
-        result[top : top + band.height] = band
+        result[top : top + band.height] = np.asarray(band)
     return result
 
 
@@ -393,7 +393,7 @@ def read_picture(
         height, width = source.shape[:2]
     else:
         # four times the input's size: resizing then gives what it gives from the full picture
-        least = 4 * spec.size
+        least = max(256, 4 * spec.size)
         image, (height, width) = _read(source, name or _name_of(source), max_pixels, least)
         factor = -(-height // image.shape[0])
         extent = height / factor, width / factor

@@ -109,17 +109,17 @@ def _check_jpeg_head(file: BinaryIO, most: int, size: int) -> None:
 
 
 def _check_png(file: BinaryIO, most: int) -> None:
-    at, chunks = 8, 0
-    while len(head := file.seek(at) and file.read(8)) == 8:
-        length, kind = struct.unpack(">I4s", head)
-        if kind == b"eXIf":
-            _check_tags(file, at + 8, length)
-        if kind == b"IEND":
+    at = 8
+    for _ in range(most):
+        file.seek(at)
+        head = file.read(8)
+        if len(head) < 8 or head[4:] == b"IEND":
             return
+        length = int.from_bytes(head[:4], "big")
+        if head[4:] == b"eXIf":
+            _check_tags(file, at + 8, length)
         at += 12 + length
-        chunks += 1
-        if chunks > most:
-            raise _TooManyError(f"the PNG has more than {most:,} chunks")
+    raise _TooManyError(f"the PNG has more than {most:,} chunks")
 
 
 def _check_gif(file: BinaryIO, most: int) -> None:

@@ -22,6 +22,8 @@ class Limits:
     connections: int = 512  # with more open, requests get 503
     pixels: int = 50 * MEGABYTE  # 150 MB as RGB; phones make 48
     readers: int = 2  # pictures decoded at a time
+    decode_seconds: float = 5.0  # for one picture; then its decoder is killed
+    decode_memory: int = 150 * MEGABYTE  # for one picture
     text_bytes: int = 64_000  # of a body without a file
 
 
