@@ -157,6 +157,7 @@ def _decode(
 ) -> tuple[NDArray[np.uint8], tuple[int, int]]:
     # For damaged files Pillow's decoders raise exceptions of every kind (struct.error, IndexError,
     # SyntaxError, zlib.error, …), so all are caught here, where the file is the cause.
+    width = height = 0
     try:
         with Image.open(file, formats=[decoder]) as image:
             width, height = image.size
@@ -185,7 +186,9 @@ def _decode(
         ) from None
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise DataError(f"{name}: damaged or cut short ({decoder}): {reason}") from None
+        # C decoders call it damage, too, where they get no memory
+        also = ", or too large for the memory there is" if width * height > _LARGE else ""
+        raise DataError(f"{name}: damaged or cut short ({decoder}): {reason}{also}") from None
 
 
 def _check_size(width: int, height: int, name: str, max_pixels: int) -> None:
