@@ -40,7 +40,7 @@ class Decoders:
     ) -> None:
         """`modules`: those of the readers, imported before the first file comes."""
         if os.name == "posix":  # of no effect where the server of forks already runs
-            _CONTEXT.set_forkserver_preload(sorted({"sightline.media.image", *modules}))
+            _CONTEXT.set_forkserver_preload(["__main__", "sightline.media.image", *modules])
         self.restarts = 0  # processes that were killed or died
         self.broken = False  # the last attempt to start a process failed
         self._seconds = seconds
