@@ -52,7 +52,7 @@ def wait_for(condition, seconds=PATIENCE):
 class HeldModel:
     """A captioner that reads nothing and answers only when it is released."""
 
-    name, task = "held", "caption"
+    name, task, takes_files = "held", "caption", False
     route = spec_of(task).route()
 
     def __init__(self):
@@ -60,8 +60,11 @@ class HeldModel:
         self.batches = []  # the number of requests of each call
         self.model = SimpleNamespace(defaults=Options(), check=lambda settings: None)
 
-    def read(self, picture, reading):
+    def read(self, picture, reading, decoders):
         return picture
+
+    def check(self, item, settings):
+        pass
 
     def run(self, items, settings, streamed):
         self.batches.append(len(items))

@@ -11,9 +11,10 @@ import io
 import json
 import logging
 import os
+import stat
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from importlib.resources import files
@@ -21,15 +22,19 @@ from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
 from sightline.errors import DataError, PictureKindError, PictureSizeError
+from sightline.media.structure import check_structure
 from sightline.types import Inputs, Layout, Stream
 
 ImageSource = str | os.PathLike[str] | bytes | BinaryIO
 
 # 120 megapixels take 360 MB as RGB; the largest cameras in use make 102.
 MAX_PIXELS = 120_000_000
+MAX_SIDE = 65_535  # JPEG's own limit; of longer strips, resizing takes gigabytes
+_LARGE = 4_000_000  # pixels; a network's input is made from a reduced copy of larger pictures
+_BAND = 1_000_000  # pixels converted at a time, so that only one full-size copy is in memory
 
 # Pillow's logger would otherwise print on stderr through logging's last resort.
 logging.getLogger("PIL").addHandler(logging.NullHandler())
@@ -97,14 +102,24 @@ def read_image(
 
     The EXIF orientation is applied; greyscale, palette, CMYK and 16-bit pictures become RGB;
     transparency is laid on white; of an animation the first frame is taken. The size is checked
-    against `max_pixels` before any pixel is decoded. `name` is what errors call the source.
+    against `max_pixels` and MAX_SIDE before any pixel is decoded, and so are the numbers of scans,
+    chunks and tags. `name` is what errors call the source.
     """
-    name = name or _name_of(source)
+    return _read(source, name or _name_of(source), max_pixels)[0]
+
+
+def _read(
+    source: ImageSource, name: str, max_pixels: int, least: int = 0
+) -> tuple[NDArray[np.uint8], tuple[int, int]]:
+    """The pixels, and the upright picture's full (height, width).
+
+    With `least`, a large picture is reduced by a whole factor; its short side keeps that length.
+    """
     with _opened(source, name) as file:
         decoder = _decoder_for(file.read(1024), name)
-        file.seek(0)
+        check_structure(file, decoder, name)
         with _quiet_pillow():
-            return _decode(file, decoder, name, max_pixels)
+            return _decode(file, decoder, name, max_pixels, least)
 
 
 def _name_of(source: ImageSource) -> str:
@@ -124,6 +139,8 @@ def _opened(source: ImageSource, name: str) -> Iterator[BinaryIO]:
         if not isinstance(source, (str, os.PathLike)):
             yield io.BytesIO(source.read())  # pipes and uploads cannot all seek
             return
+        if not stat.S_ISREG(mode := os.stat(source).st_mode) and not stat.S_ISDIR(mode):
+            raise DataError(f"{name}: it is a pipe or a device, not a file")  # opening might block
         with open(source, "rb") as file:
             yield file
     except FileNotFoundError:
@@ -135,16 +152,26 @@ def _opened(source: ImageSource, name: str) -> Iterator[BinaryIO]:
         raise DataError(f"{name}: cannot be read: {reason}") from None
 
 
-def _decode(file: BinaryIO, decoder: str, name: str, max_pixels: int) -> NDArray[np.uint8]:
+def _decode(
+    file: BinaryIO, decoder: str, name: str, max_pixels: int, least: int
+) -> tuple[NDArray[np.uint8], tuple[int, int]]:
     # For damaged files Pillow's decoders raise exceptions of every kind (struct.error, IndexError,
     # SyntaxError, zlib.error, …), so all are caught here, where the file is the cause.
+    width = height = 0
     try:
         with Image.open(file, formats=[decoder]) as image:
-            _check_pixels(image.size, name, max_pixels)
+            width, height = image.size
+            _check_size(width, height, name, max_pixels)
+            reduced = least > 0 and width * height > _LARGE
+            if reduced:
+                image.draft(image.mode, (least, least))  # a JPEG's decoder can reduce as it decodes
             image.load()
-            with suppress(Exception):  # unreadable EXIF is common, and no reason to refuse it
-                ImageOps.exif_transpose(image, in_place=True)
-            return _to_rgb(image, name)
+            turned = _orientation(image)
+            factor = max(1, min(image.size) // least) if reduced else 1
+            pixels = _to_rgb(image, name, factor)
+        if turned > 4:
+            width, height = height, width
+        return np.ascontiguousarray(_UPRIGHT[turned](pixels)), (height, width)
     except DataError:
         raise
     except Image.DecompressionBombError:
@@ -154,47 +181,95 @@ def _decode(file: BinaryIO, decoder: str, name: str, max_pixels: int) -> NDArray
     except UnidentifiedImageError:
         raise DataError(f"{name}: damaged: begins like {decoder} but its header is bad") from None
     except MemoryError:
-        raise DataError(f"{name}: not enough memory to decode it") from None
+        raise PictureSizeError(
+            f"{name}: too large: not enough memory to decode it; scale it down first"
+        ) from None
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise DataError(f"{name}: damaged or cut short ({decoder}): {reason}") from None
+        # C decoders call it damage, too, where they get no memory
+        also = ", or too large for the memory there is" if width * height > _LARGE else ""
+        raise DataError(f"{name}: damaged or cut short ({decoder}): {reason}{also}") from None
 
 
-def _check_pixels(size: tuple[int, int], name: str, max_pixels: int) -> None:
-    width, height = size
+def _check_size(width: int, height: int, name: str, max_pixels: int) -> None:
     if width < 1 or height < 1:
         raise DataError(f"{name}: the picture is empty ({width} x {height} pixels)")
-    if width * height > max_pixels:
+    if width * height > max_pixels or max(width, height) > MAX_SIDE:
         raise PictureSizeError(
-            f"{name}: too large: {width} x {height} pixels, and the limit is {max_pixels:,}; "
-            "scale it down first"
+            f"{name}: too large: {width} x {height} pixels, and the limit is {max_pixels:,} "
+            f"and {MAX_SIDE:,} a side; scale it down first"
         )
 
 
-def _to_rgb(image: Image.Image, name: str) -> NDArray[np.uint8]:
-    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
-        image = Image.fromarray(_deep_grey_to_bytes(np.asarray(image), name))
+# EXIF orientation → how the stored pixels are turned
+_UPRIGHT: dict[int, Callable[[NDArray[np.uint8]], NDArray[np.uint8]]] = {
+    1: lambda pixels: pixels,
+    2: lambda pixels: pixels[:, ::-1],
+    3: lambda pixels: pixels[::-1, ::-1],
+    4: lambda pixels: pixels[::-1],
+    5: lambda pixels: pixels.swapaxes(0, 1),
+    6: lambda pixels: pixels.swapaxes(0, 1)[:, ::-1],
+    7: lambda pixels: pixels.swapaxes(0, 1)[::-1, ::-1],
+    8: lambda pixels: pixels.swapaxes(0, 1)[::-1],
+}
+
+
+def _orientation(image: Image.Image) -> int:
+    with suppress(Exception):  # unreadable EXIF is common, and no reason to refuse it
+        given = image.getexif().get(0x0112)
+        if given in _UPRIGHT:
+            return int(given)
+    return 1
+
+
+def _to_rgb(image: Image.Image, name: str, factor: int) -> NDArray[np.uint8]:
+    """Convert band by band, and reduce by a whole factor."""
+    width, height = image.size
+    is_deep = image.mode in ("I", "F") or image.mode.startswith("I;16")
+    rows = -(-_BAND // (width * factor)) * factor
+    bands = [(0, top, width, min(top + rows, height)) for top in range(0, height, rows)]
+    limits = _deep_range(image, bands, name) if is_deep else None
+    if len(bands) == 1 and factor == 1:
+        return np.array(_band_to_rgb(image, limits))  # a copy that outlives the file
+    result = np.empty((-(-height // factor), -(-width // factor), 3), np.uint8)
+    for box in bands:
+        band = _band_to_rgb(image.crop(box), limits)
+        if factor > 1:
+            band = band.reduce(factor)
+        top = box[1] // factor
+        result[top : top + band.height] = np.asarray(band)
+    return result
+
+
+def _band_to_rgb(image: Image.Image, limits: tuple[float, float] | None) -> Image.Image:
+    if limits is not None:
+        low, high = limits
+        numbers = np.asarray(image).astype(np.float64)
+        scaled = (numbers - low) * (255.0 / max(high - low, 1e-12))
+        image = Image.fromarray(np.rint(scaled).astype(np.uint8))
     if image.has_transparency_data:
         image = image.convert("RGBA")
         paper = Image.new("RGBA", image.size, (255, 255, 255, 255))
         image = Image.alpha_composite(paper, image)
-    if image.mode != "RGB":
-        image = image.convert("RGB")
-    return np.array(image)  # (H, W, 3), a copy that outlives the file
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
-def _deep_grey_to_bytes(values: NDArray[Any], name: str) -> NDArray[np.uint8]:
+def _deep_range(
+    image: Image.Image, bands: Sequence[tuple[int, int, int, int]], name: str
+) -> tuple[float, float]:
     """16-bit by its full range, [0, 1] floats by 255; any other range is stretched to fit."""
-    numbers = values.astype(np.float64)
-    if not np.isfinite(numbers).all():
-        raise DataError(f"{name}: it has pixels that are not numbers (NaN or infinity)")
-    low, high = float(numbers.min()), float(numbers.max())
-    if values.dtype.kind == "f" and low >= 0 and high <= 1:
-        low, high = 0.0, 1.0
-    elif values.dtype.kind != "f" and low >= 0 and high <= 65535:
-        low, high = 0.0, 65535.0
-    scaled = (numbers - low) * (255.0 / max(high - low, 1e-12))
-    return np.rint(scaled).astype(np.uint8)
+    low, high = np.inf, -np.inf
+    for box in bands:
+        values = np.asarray(image.crop(box))
+        if not np.isfinite(values).all():
+            raise DataError(f"{name}: it has pixels that are not numbers (NaN or infinity)")
+        low, high = min(low, float(values.min())), max(high, float(values.max()))
+    is_float = image.mode == "F"
+    if is_float and low >= 0 and high <= 1:
+        return 0.0, 1.0
+    if not is_float and low >= 0 and high <= 65535:
+        return 0.0, 65535.0
+    return low, high
 
 
 _quiet_lock = threading.Lock()
@@ -272,7 +347,7 @@ class ImageSpec:
         return ImageSpec(**plain)
 
 
-def visible_box(height: int, width: int, spec: ImageSpec) -> tuple[float, float, float, float]:
+def visible_box(height: float, width: float, spec: ImageSpec) -> tuple[float, float, float, float]:
     """The (left, top, right, bottom) of the picture, in its pixels, that the network sees."""
     if spec.mode == "squeeze":
         return 0.0, 0.0, float(width), float(height)
@@ -281,11 +356,16 @@ def visible_box(height: int, width: int, spec: ImageSpec) -> tuple[float, float,
     return left, top, left + side, top + side
 
 
-def preprocess(image: NDArray[np.uint8], spec: ImageSpec) -> NDArray[np.float32]:
-    """An RGB picture (H, W, 3) as the network's input (3, S, S)."""
+def preprocess(
+    image: NDArray[np.uint8], spec: ImageSpec, extent: tuple[float, float] | None = None
+) -> NDArray[np.float32]:
+    """An RGB picture (H, W, 3) as the network's input (3, S, S).
+
+    A reduced picture's `extent` is its height and width without rounding up.
+    """
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
         raise DataError(f"a picture must be (H, W, 3) of uint8, not {image.shape} {image.dtype}")
-    height, width = image.shape[:2]
+    height, width = extent or image.shape[:2]
     # Resizing straight from the box does not build the full resized picture, which for a strip of
     # 1 x 100,000 pixels would be gigabytes.
     square = Image.fromarray(image).resize(
@@ -312,11 +392,15 @@ def read_picture(
     The layout is the encoder's grid (rows, columns) over the part of the picture that it sees.
     """
     if isinstance(source, np.ndarray):
-        image = source
+        image, extent = source, None
+        height, width = source.shape[:2]
     else:
-        image = read_image(source, name=name, max_pixels=max_pixels)
-    pixels = preprocess(image, spec)  # (3, S, S)
-    height, width = image.shape[:2]
+        # four times the input's size: resizing then gives what it gives from the full picture
+        least = max(256, 4 * spec.size)
+        image, (height, width) = _read(source, name or _name_of(source), max_pixels, least)
+        factor = -(-height // image.shape[0])
+        extent = height / factor, width / factor
+    pixels = preprocess(image, spec, extent)  # (3, S, S)
     left, top, right, bottom = visible_box(height, width, spec)
     box = (left / width, top / height, right / width, bottom / height)
     layout = Layout.grid(*grid, box=box, size=(width, height))

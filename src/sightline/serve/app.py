@@ -19,9 +19,11 @@ from sightline.runtime.partial import Partial
 from sightline.serve import files
 from sightline.serve.answers import Event, EventStream, RefusedResponse, while_there
 from sightline.serve.batching import Batcher, Job, Update
+from sightline.serve.decoders import Decoders
 from sightline.serve.guard import Guard
 from sightline.serve.intake import Intake, read_request
 from sightline.serve.limits import Limits, Refusal
+from sightline.serve.logs import logger
 from sightline.serve.metrics import Metrics
 from sightline.serve.models import Item, Models, ServedModel
 from sightline.serve.openapi import JSON, MODELS, SAMPLES, complete, documented
@@ -49,18 +51,29 @@ class Service:
             failed=lambda error: self.guard.failed(error),
         )
         self.readers = ThreadPoolExecutor(self.limits.readers, "sightline-reader")
+        self.decoders = Decoders(
+            self.limits.readers,
+            self.limits.decode_seconds,
+            self.limits.decode_memory,
+            {type(model.model.reader).__module__ for model in models if model.takes_files},
+        )
+        if any(model.takes_files for model in models):
+            self.decoders.warm(self.readers)
         self.page = files.read_page({model.task for model in models})
         self.samples, self.sample_files = files.read_samples()
         self.api = _build(self)
         self.guard = Guard(self.api, self.metrics, api_key)
 
     def close(self) -> None:
-        self.readers.shutdown(cancel_futures=True)
-        self.batcher.close()
+        """Stop all threads and processes; a model that is stuck is not waited for."""
+        self.readers.shutdown(wait=False, cancel_futures=True)
+        self.decoders.close()  # ends what the readers wait for
+        if not self.batcher.close(self.limits.time_limit):
+            logger.error("stuck", extra={"fields": {"requests": self.batcher.taken}})
 
     @property
     def ready(self) -> bool:
-        return self.batcher.alive and not self.guard.draining
+        return self.batcher.alive and not self.decoders.broken and not self.guard.draining
 
     # ------------------------------------------------------------------ work
 
@@ -86,12 +99,13 @@ class Service:
                 item = await while_there(request.receive, reading, deadline)
                 del body, source, reading  # what waits in the queue is small
                 await upload.aclose()
+                model.check(item, settings)
                 job = Job(model, item, settings, deadline, fields.stream)
                 return await self._answer(request, place, job)
 
     async def _read(self, model: ServedModel, source: str | bytes, how: dict[str, Any]) -> Item:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.readers, model.read, source, how)
+        return await loop.run_in_executor(self.readers, model.read, source, how, self.decoders)
 
     async def _answer(self, request: Request, place: ExitStack, job: Job) -> Response:
         request.state.model = job.model.name

@@ -70,6 +70,7 @@ class Batcher:
         self._changed = threading.Condition()
         self._closed = False
         self._seconds = 0.2  # per job, a moving average
+        self._step_began: float | None = None  # time.monotonic() while a batch runs
         self._thread = threading.Thread(target=self._work, name="sightline-batcher", daemon=True)
         self._thread.start()
 
@@ -91,7 +92,7 @@ class Batcher:
 
     def check_room(self, *, close: bool = True) -> None:
         """Refuse a request before its body is read if there is no place for it."""
-        if self.taken >= self.places:
+        if self.taken >= self.places or self.is_stuck:
             raise busy(self.retry_after(), close=close)
 
     def take_place(self) -> ExitStack:
@@ -120,23 +121,31 @@ class Batcher:
             if job in self._waiting:
                 self._waiting.remove(job)
 
-    def close(self) -> None:
-        """Stop the worker once its queue is empty."""
+    def close(self, seconds: float | None = None) -> bool:
+        """Stop the worker once its queue is empty; whether it ended within that time."""
         with self._changed:
             self._closed = True
             self._changed.notify()
-        self._thread.join()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether one step of the model has taken longer than a whole request may."""
+        began = self._step_began
+        return began is not None and time.monotonic() - began > self.time_limit
 
     @property
     def alive(self) -> bool:
-        return self._thread.is_alive() and not self._closed
+        return self._thread.is_alive() and not self._closed and not self.is_stuck
 
     # ------------------------------------------------------------------ the worker's thread
 
     def _work(self) -> None:
         while batch := self._next_batch():
-            began = time.monotonic()
+            began = self._step_began = time.monotonic()
             completed = self._run(batch)
+            self._step_began = None
             seconds = time.monotonic() - began
             each = seconds / len(batch)
             if not completed:  # stopped early: it would have taken longer
@@ -176,6 +185,7 @@ class Batcher:
         try:
             first, streamed = batch[0], [job.streamed for job in batch]
             for updates in first.model.run([job.item for job in batch], first.settings, streamed):
+                self._step_began = time.monotonic()
                 for position, update in updates:
                     if not batch[position].done:
                         batch[position].send(update)

@@ -12,9 +12,10 @@ from sightline.errors import DataError, PictureKindError, PictureSizeError, User
 from sightline.runtime.batches import joined, similar
 from sightline.runtime.describer import Describer, Options
 from sightline.serve.batching import Update
+from sightline.serve.decoders import Decoders
 from sightline.serve.limits import Refusal
 from sightline.tasks import load_for, spec_of
-from sightline.tasks.route import Route, route_of
+from sightline.tasks.route import Route, check_work, route_of
 from sightline.types import Description, Inputs
 
 
@@ -38,13 +39,25 @@ class ServedModel:
     def task(self) -> str:
         return self.model.task
 
-    def read(self, source: Any, reading: dict[str, Any]) -> Item:
+    @property
+    def takes_files(self) -> bool:
+        return self.model.reader.takes == "file"
+
+    def read(self, source: Any, reading: dict[str, Any], decoders: Decoders) -> Item:
         """Decode a source and keep only what a search needs; for reader threads."""
+        reader = self.model.reader
         try:
-            parts = self.model.reader.read(source, **reading)
+            if isinstance(source, bytes):
+                parts = decoders.read(reader, source, reading)
+            else:
+                parts = reader.read(source, **reading)
         except DataError as error:
             raise _unreadable(error) from None
         return Item(None if isinstance(source, bytes) else source, parts)
+
+    def check(self, item: Item, settings: Options) -> None:
+        """A UserError for what would take too much work or too long an answer."""
+        check_work(self.model, settings, item.parts)
 
     def run(
         self, items: Sequence[Item], settings: Options, streamed: Sequence[bool]

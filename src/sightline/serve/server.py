@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
+import sys
+import threading
 import time
 from types import FrameType
 
@@ -17,7 +20,8 @@ from sightline.serve.logs import logger
 
 class Server(uvicorn.Server):
     """On SIGTERM or Ctrl-C it drains: requests are still answered, but /readyz returns 503 and
-    responses close their connections. Then it stops listening, answers what is left and exits.
+    responses close their connections. Then it stops listening, answers what is left and exits; at
+    the latest after the time limits of an upload and of an answer.
 
     Slow headers and slow readers are left to the proxy in front of it (docs/guides/serve.md).
     """
@@ -36,9 +40,23 @@ class Server(uvicorn.Server):
                 server_header=False,
                 limit_concurrency=limits.connections,
                 timeout_keep_alive=75,  # longer than proxies keep idle connections (nginx: 60 s)
-                timeout_graceful_shutdown=int(limits.time_limit + limits.upload_seconds) + 5,
+                timeout_graceful_shutdown=self.grace,
             )
         )
+
+    @property
+    def grace(self) -> int:
+        """Seconds for what was accepted: an upload and its answer."""
+        limits = self.service.limits
+        return int(limits.time_limit + limits.upload_seconds) + 5
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal. As a process's main thread it also ends the process if that does
+        not end in time: a thread in a model's C code cannot be stopped in any other way."""
+        self.is_process = threading.current_thread() is threading.main_thread()
+        super().run(sockets)
+        if self.is_process and not self.service.batcher.close(0):
+            _end()  # the interpreter would wait, or crash as it takes the model away
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A second Ctrl-C does not wait. uvicorn's own would raise the signal again at the end, so
@@ -49,10 +67,22 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.service.guard.draining = True
         logger.info("draining", extra={"fields": {"requests": self.service.batcher.taken}})
-        end = time.monotonic() + self.service.limits.drain_seconds
+        drain = self.service.limits.drain_seconds
+        if self.is_process:
+            last = threading.Timer(drain + self.grace + 3, _end)
+            last.daemon = True
+            last.start()
+        end = time.monotonic() + drain
         while time.monotonic() < end and not self.force_exit:
             await asyncio.sleep(0.05)
         await super().shutdown(sockets)
+
+
+def _end() -> None:
+    """End the process now, whatever its threads do."""
+    logger.error("ended before all requests were answered")
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from sightline.errors import UserError
 from sightline.runtime.describer import Describer, Options
 from sightline.types import Description, Inputs
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from sightline.tasks.spec import TaskSpec
 
 MAX_BEAM = 20
+# Numbers of attention (tokens × positions, of every hypothesis): in memory during a search, and in
+# an answer, where each takes about 20 characters. Those of one hypothesis are always allowed.
+MAX_SEARCHED = 20_000_000
+MAX_ANSWERED = 1_000_000
 Beam = Annotated[int, Field(ge=1, le=MAX_BEAM)]
 
 
@@ -43,6 +48,21 @@ class SearchFields(BaseModel):
     def reading(self, max_pixels: int) -> dict[str, Any]:
         """What the model's reader is given besides the source."""
         return {}
+
+
+def check_work(model: Describer, settings: Options, parts: Sequence[Inputs]) -> None:
+    """A UserError where beam × n-best × length would be too much work or too long an answer."""
+    sizes = [max(part.size, *(len(each) for each in part.layouts if each), 0) for part in parts]
+    lengths = [settings.length or model.codec.max_length(part.size) for part in parts]
+    searched = sum(length * size for length, size in zip(lengths, sizes, strict=True))
+    beam = max(settings.beam or model.codec.search.beam, settings.n_best)
+    for name, number, cells, most in (
+        ("n_best", settings.n_best, sum(lengths) * sum(sizes), MAX_ANSWERED),  # parts are joined
+        ("beam", beam, searched, MAX_SEARCHED),
+    ):
+        if number > 1 and number * cells > most:
+            fitting = max(1, most // cells)
+            raise UserError(f"{name} is too large for an input of this length: at most {fitting}")
 
 
 class TextJson(SearchFields):

@@ -1,0 +1,265 @@
+"""Attacks on the service: files that never end decoding, models that never return, large asks."""
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from decoding import Measured, OddReader
+from live_server import PATIENCE, PATIENT, QUICK, code, held, picture_bytes, post, running, wait_for
+from PIL import Image
+
+from sightline.errors import DataError, PictureSizeError, UserError
+from sightline.media.image import ImageSpec
+from sightline.runtime.describer import Options
+from sightline.serve.decoders import Decoders
+from sightline.serve.limits import MEGABYTE, Limits
+from sightline.tasks.caption.parts import PictureReader
+from sightline.tasks.route import check_work
+from sightline.types import Inputs, Layout, Stream
+
+MEMORY = Limits().decode_memory
+
+
+@contextmanager
+def decoders(count=1, seconds=PATIENCE, memory=MEMORY):
+    pool = Decoders(count, seconds, memory, ["decoding"])
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+# ---------------------------------------------------------------- decoders
+
+
+def test_a_decoder_that_takes_too_long_is_killed_and_replaced():
+    with decoders(seconds=1.0) as pool:
+        pool.read(OddReader(), b"good", {})
+        began = time.monotonic()
+        with pytest.raises(DataError, match="more than 1 s"):
+            pool.read(OddReader(), b"slow", {})
+        assert time.monotonic() - began < 30
+        assert pool.restarts == 1
+        assert len(pool.read(OddReader(), b"good", {"size": 3})[0]) == 3
+
+
+def test_a_decoder_that_dies_is_replaced():
+    with decoders() as pool:
+        for number in (1, 2):
+            with pytest.raises(DataError, match="ended its decoder"):
+                pool.read(OddReader(), b"crash", {})
+            assert pool.restarts == number
+        pool.read(OddReader(), b"good", {})
+
+
+def test_a_decoders_memory_is_limited():
+    with decoders() as pool:
+        with pytest.raises(PictureSizeError, match="more than 250 MB"):
+            pool.read(OddReader(), b"large", {})
+        with pytest.raises(DataError, match="it is bad"):
+            pool.read(OddReader(), b"bad", {})
+        assert pool.restarts == 0
+
+
+def test_threads_share_decoders_and_closing_ends_them():
+    with decoders(2) as pool, ThreadPoolExecutor(8) as threads:
+        sizes = threads.map(
+            lambda size: len(pool.read(OddReader(), b"good", {"size": size})[0]), range(1, 40)
+        )
+        assert list(sizes) == list(range(1, 40))
+        waiting = threads.submit(pool.read, OddReader(), b"slow", {})
+        time.sleep(0.2)
+        pool.close()
+        with pytest.raises(DataError):
+            waiting.result(PATIENCE)
+
+
+def test_a_picture_is_read_in_a_process_as_in_this_one():
+    reader = PictureReader(ImageSpec(260, "squeeze"), (9, 9))
+    with decoders() as pool:
+        ((here,), (there,)) = reader.read(picture_bytes()), pool.read(reader, picture_bytes(), {})
+    np.testing.assert_array_equal(here["pictures"].values, there["pictures"].values)
+    assert here.layouts == there.layouts
+
+
+def large(kind, mode, side):
+    """A picture file of side × side pixels that is small."""
+    if mode == "F":
+        image = Image.fromarray(np.tile(np.linspace(0, 9, side, dtype=np.float32), (side, 1)))
+    elif mode == "I;16":
+        image = Image.fromarray(np.tile(np.arange(side, dtype=np.uint16), (side, 1)))
+    else:
+        image = Image.new(mode, (side, side), 1 if mode in "1P" else None)
+    file = io.BytesIO()
+    options = {"progressive": True} if mode == "YCbCr" else {}
+    image.save(file, kind, compression="tiff_adobe_deflate" if kind == "TIFF" else None, **options)
+    return file.getvalue()
+
+
+KINDS = [
+    ("JPEG", "RGB"), ("JPEG", "L"), ("JPEG", "CMYK"), ("JPEG", "YCbCr"), ("PNG", "RGB"),
+    ("PNG", "RGBA"), ("PNG", "L"), ("PNG", "P"), ("PNG", "1"), ("PNG", "LA"), ("PNG", "I;16"),
+    ("GIF", "P"), ("BMP", "RGB"), ("TIFF", "RGB"), ("TIFF", "F"), ("TIFF", "I;16"),
+    ("PPM", "L"), ("BMP", "L"), ("PPM", "RGB"), ("WEBP", "RGB"), ("WEBP", "RGBA"), ("AVIF", "RGB"),
+]  # fmt: skip
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures as Linux does")
+@pytest.mark.parametrize(
+    "side",
+    [3000, pytest.param(5000, marks=pytest.mark.slow), pytest.param(7000, marks=pytest.mark.slow)],
+)
+def test_every_kind_of_picture_is_decoded_within_the_documented_memory(side):
+    """Or refused: a picture's kind decides how much its decoder needs for a pixel."""
+    reader = Measured(PictureReader(ImageSpec(260, "squeeze"), (9, 9)))
+    read, reasons = {}, []
+    with decoders() as pool:
+        for kind, mode in KINDS:
+            data = large(kind, mode, side)
+            if len(data) > Limits().upload_bytes:
+                continue
+            try:
+                (inputs,) = pool.read(reader, data, {"max_pixels": Limits().pixels})
+                read[kind, mode] = len(inputs)
+            except DataError as error:
+                read[kind, mode], reasons = -1, [*reasons, str(error)]
+        assert pool.restarts == 0
+    assert max(read.values()) * MEGABYTE <= MEMORY + 10 * MEGABYTE  # the decoders' own code
+    # WebP's decoder takes its memory before Pillow says how large the picture is
+    assert all(re.search("too large|create decoder", reason) for reason in reasons), reasons
+    print(side, read)  # for `pytest -s`
+    if side == 3500:
+        assert min(read.values()) >= 0
+
+
+# ---------------------------------------------------------------- the service
+
+
+def scan_bomb():
+    file = io.BytesIO()
+    Image.linear_gradient("L").resize((1000, 1000)).save(file, "JPEG", progressive=True)
+    data = file.getvalue()
+    last = data.rindex(b"\xff\xda")
+    return data[:last] + data[last:-2] * 1000 + data[-2:]
+
+
+def test_scan_bombs_are_refused_and_others_answered(models):
+    bomb = scan_bomb()
+    with running(models, Limits(**PATIENT)) as server:
+        began = time.monotonic()
+        for _ in range(3):
+            answer = post(server.client, bomb)
+            assert (answer.status_code, code(answer)) == (400, "bad_picture")
+            assert post(server.client, picture_bytes()).status_code == 200
+        assert time.monotonic() - began < 60
+        assert server.service.decoders.restarts == 0
+        assert server.client.get("/readyz").status_code == 200
+
+
+def test_a_model_that_never_returns_makes_it_not_ready():
+    model, models = held()
+    run = model.run
+    model.run = lambda *given: (model.go.wait(), *run(*given))[1:]  # one step that does not end
+    with running(models, Limits(time_limit=0.5, **QUICK)) as server:
+        assert server.client.get("/readyz").status_code == 200
+        assert code(post(server.client)) == "time_limit"
+        wait_for(lambda: server.client.get("/readyz").status_code == 503)
+        assert code(post(server.client)) == "busy"
+        model.go.set()
+        wait_for(lambda: server.client.get("/readyz").status_code == 200)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
+def test_sigterm_ends_it_in_its_time_whatever_its_model_does(tmp_path):
+    script = tmp_path / "stuck.py"
+    script.write_text(
+        textwrap.dedent("""
+        import sys, threading
+        from live_server import held, request_bytes, bind, Server, Service, Limits
+        import socket, time
+        if __name__ == "__main__":
+            model, models = held()
+            model.run = lambda *given: threading.Event().wait()
+            listener = bind("127.0.0.1", 0)
+            limits = Limits(time_limit=0.5, upload_seconds=0.5, drain_seconds=0)
+            print(listener.getsockname()[1], flush=True)
+            Server(Service(models, limits)).run([listener])
+        """)
+    )
+    here = Path(__file__).parent
+    paths = [str(here), str(here.parent), *sys.path]
+    process = subprocess.Popen(
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    try:
+        import httpx
+
+        port = int(process.stdout.readline())
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as client:
+            wait_for(lambda: _ready(client))
+            assert code(post(client)) == "time_limit"
+            began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            _, log = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 1
+        assert time.monotonic() - began < 20
+        assert "ended before all requests were answered" in log
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _ready(client):
+    import httpx
+
+    try:
+        return client.get("/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+# ---------------------------------------------------------------- beam × n-best × length
+
+
+def asked(size, parts=1, beam=5):
+    codec = SimpleNamespace(
+        max_length=lambda size: 10 + 3 * size // 2, search=SimpleNamespace(beam=beam)
+    )
+    tokens = Stream.ragged([np.zeros(size, np.int64)])
+    part = Inputs(1, {"tokens": tokens}, (Layout.words(["w"] * size),))
+    return SimpleNamespace(codec=codec), [part] * parts
+
+
+def test_an_answer_is_bounded_for_all_tasks():
+    model, parts = asked(400, parts=2)
+    check_work(model, Options(), parts)  # what the model does by itself
+    with pytest.raises(UserError, match=r"n_best is too large .*: at most \d+"):
+        check_work(model, Options(beam=20, n_best=20), parts)
+    small, few = asked(60)
+    check_work(small, Options(beam=20, n_best=20), few)
+    model, parts = asked(5000)
+    with pytest.raises(UserError, match="beam is too large"):
+        check_work(model, Options(beam=20), parts)
+
+
+def test_the_service_refuses_a_beam_times_n_best_that_is_too_large(server):
+    text = " ".join(["abcdefghij"] * 180)
+    answer = server.client.post("/v1/translate", json={"text": text, "beam": 20, "n_best": 20})
+    if answer.status_code != 200:
+        assert (answer.status_code, code(answer)) == (422, "cannot_do")
+    assert len(answer.content) < 25_000_000
