@@ -15,6 +15,8 @@ from sightline.runtime.codec import Codec
 from sightline.tasks.caption.recipe import CaptionRecipe
 from sightline.types import Inputs, Stream
 
+LARGEST_SIDE = 4096  # of a picture that a network sees
+
 
 @dataclass(frozen=True)
 class PictureReader:
@@ -50,8 +52,11 @@ class CaptionCodec(Codec):
 
 
 def reader(folder: Path, recipe: CaptionRecipe, about: Mapping[str, Any]) -> PictureReader:
-    rows, columns = about["pictures"]["grid"]
-    return PictureReader(ImageSpec.from_json(about["pictures"]["spec"]), (rows, columns))
+    rows, columns = map(int, about["pictures"]["grid"])
+    spec = ImageSpec.from_json(about["pictures"]["spec"])
+    if not (0 < int(spec.size) <= LARGEST_SIDE and 0 < rows * columns <= LARGEST_SIDE**2):
+        raise ValueError(f"pictures of {spec.size} pixels, a map of {rows} × {columns}")
+    return PictureReader(spec, (rows, columns))
 
 
 def codec(folder: Path, recipe: CaptionRecipe) -> CaptionCodec:
