@@ -120,16 +120,16 @@ def find_model(model: Path | str) -> Path:
         known = ", ".join(zoo.names()) or "none yet"
         raise CheckpointError(f"no model at {path}, and the zoo has none of that name ({known})")
     if (path / "config.yaml").is_file() or is_export(path):
-        return _plain(path)
+        return plain_folder(path)
     best, checkpoints = best_checkpoint(path), sorted(path.glob("checkpoints/step-*"))
     if best is not None and best not in checkpoints:  # another would not be the model that is meant
         raise CheckpointError(f"{best} is gone, the best of {path}; give another checkpoint of it")
     if not checkpoints:
         raise CheckpointError(f"{path} holds no model; give the folder of a run or of a checkpoint")
-    return _plain(best or checkpoints[-1])
+    return plain_folder(best or checkpoints[-1])
 
 
-def _plain(folder: Path) -> Path:
+def plain_folder(folder: Path) -> Path:
     """The folder, if it holds nothing but plain files (and folders, which are not read).
 
     A link would read another's file; a FIFO or a device never ends.
@@ -172,7 +172,7 @@ def best_checkpoint(run: Path) -> Path | None:
 
 def read_export(folder: Path) -> Export:
     """The export in a folder, every file of it checked."""
-    _plain(folder)
+    plain_folder(folder)
     about = _about(folder)
     graphs: dict[str, bytes] = {}
     for name, digest in about["files"].items():
@@ -222,8 +222,11 @@ def _about(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged ({reason(error)}); {AGAIN}") from None
     for name in files:
-        if name in ("", ".", "..") or {"/", "\\"} & set(name) or not name.isprintable():
-            raise CheckpointError(f"{path} names {name!r}, which is no file of the folder itself")
+        plain = name.isprintable() and len(name) < 256 and not {"/", "\\"} & set(name)
+        if not plain or Path(name).suffix not in LARGEST:  # no "" and no ".." either
+            raise CheckpointError(
+                f"{path} names {name[:40]!r}, which is no file of the folder itself"
+            )
     return {**about, "files": files}
 
 

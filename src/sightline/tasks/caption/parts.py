@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from sightline.data.manifest import normalise_caption
 from sightline.data.vocabulary import VOCAB, Vocabulary
+from sightline.errors import CheckpointError
 from sightline.media.focus import Region, focus_bias
 from sightline.media.image import MAX_PIXELS, ImageSpec, read_picture
 from sightline.runtime.codec import Codec
@@ -55,7 +56,8 @@ def reader(folder: Path, recipe: CaptionRecipe, about: Mapping[str, Any]) -> Pic
     rows, columns = map(int, about["pictures"]["grid"])
     spec = ImageSpec.from_json(about["pictures"]["spec"])
     if not (0 < int(spec.size) <= LARGEST_SIDE and 0 < rows * columns <= LARGEST_SIDE**2):
-        raise ValueError(f"pictures of {spec.size} pixels, a map of {rows} × {columns}")
+        sizes = f"pictures of {spec.size} pixels, a map of {rows} × {columns}"
+        raise CheckpointError(f"{folder}: no model has {sizes}; do not use it")
     return PictureReader(spec, (rows, columns))
 
 
