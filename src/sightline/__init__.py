@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer
 
-# Nothing that Sightline runs contacts anyone: onnxruntime would, unless told so before its import.
+# Nothing that Sightline runs contacts anyone. onnxruntime reads this when it is imported.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 __version__ = "0.2.0"

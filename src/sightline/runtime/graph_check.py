@@ -102,7 +102,8 @@ _REASONS = {
     ("attribute", 6): "holds a graph in an attribute (Loop, Scan, If)",
     ("attribute", 11): "holds a graph in an attribute (Loop, Scan, If)",
 }
-Value = int | memoryview
+Span = tuple[int, int]  # where bytes begin and end
+Values = dict[int, list[int | Span]]  # a message's fields by number
 
 
 class RefusedError(Exception):
@@ -117,114 +118,113 @@ def check_graph(content: bytes) -> None:
     """Raise RefusedError or MalformedError unless the graph is one that an export could hold."""
     if not content:
         raise MalformedError
-    _Check().message(memoryview(content), "model")
+    _Check(content).message((0, len(content)), "model")
 
 
 class _Check:
-    def __init__(self) -> None:
+    def __init__(self, content: bytes) -> None:
+        self.content = content
         self.fields = self.nodes = 0
 
-    def message(self, content: memoryview, kind: str) -> dict[int, list[Value]]:
-        """The fields of a message, by number, all of them and all inside them checked."""
-        known, values = _FIELDS[kind], dict[int, list[Value]]()
-        for number, wire, value in _fields(content):
-            self.fields += 1
-            field = known.get(number)
-            if field is None:
+    def message(self, span: Span, kind: str) -> Values:
+        """The fields of a message, all of them and all inside them checked."""
+        known, values = _FIELDS[kind], Values()
+        for number, wire, value in _fields(self.content, *span):
+            if number not in known:
                 default = f"has an unknown field ({number} of a {kind})"
                 raise RefusedError(_REASONS.get((kind, number), default))
-            if wire != field.wire:
+            expected, inside, repeated = known[number]
+            if wire != expected:
                 raise MalformedError
+            if number not in values:
+                values[number] = [value]
+            elif repeated:
+                values[number].append(value)
+            else:  # parsers differ in which one counts
+                raise RefusedError(f"has a field twice ({number} of a {kind})")
+            self.fields += 1
             if self.fields > MAX_FIELDS:
                 raise RefusedError(f"has more than {MAX_FIELDS:,} fields")
-            if number in values and not field.repeated:  # parsers differ in which one counts
-                raise RefusedError(f"has a field twice ({number} of a {kind})")
-            values.setdefault(number, []).append(value)
-            if field.inside == "attribute":
-                continue  # checked with its operator
-            if field.inside:
-                assert isinstance(value, memoryview)
-                inner = self.message(value, field.inside)
-                if field.inside in _RULES:
-                    _RULES[field.inside](self, inner)
+            if inside and inside != "attribute":  # which is checked with its operator
+                inner = self.message(value, inside)  # type: ignore[arg-type]
+                if inside in _RULES:
+                    _RULES[inside](self, inner)
         return values
 
-    def node(self, values: dict[int, list[Value]]) -> None:
+    def node(self, values: Values) -> None:
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise RefusedError(f"has more than {MAX_NODES:,} operations")
-        operator = _text(values, 4)
+        operator = self.text(values, 4)
         if operator not in OPERATORS:
             raise RefusedError(f"uses the operator {operator[:40]!r}")
-        for content in values.get(5, ()):
-            assert isinstance(content, memoryview)
-            name = _text(self.message(content, "attribute"), 1)
+        for span in values.get(5, ()):
+            name = self.text(self.message(span, "attribute"), 1)  # type: ignore[arg-type]
             if name not in OPERATORS[operator]:
                 raise RefusedError(f"gives {operator} the attribute {name[:40]!r}")
 
-    def tensor(self, values: dict[int, list[Value]]) -> None:
+    def tensor(self, values: Values) -> None:
         """As many bytes as its shape says: nothing is allocated by a shape alone."""
-        (kind,), (raw,) = values.get(2, [0]), values.get(9, [memoryview(b"")])
-        sizes = [size for size in values.get(1, ()) if isinstance(size, int)]
-        assert isinstance(kind, int) and isinstance(raw, memoryview)  # noqa: PT018
+        (kind,), (raw,) = values.get(2, [0]), values.get(9, [(0, 0)])
+        assert isinstance(raw, tuple)
         if kind not in ITEM_SIZES:
             raise RefusedError(f"holds a tensor of type {kind}")
-        if math.prod(sizes) * ITEM_SIZES[kind] != len(raw):
+        sizes: list[int] = values.get(1, [])  # type: ignore[assignment]
+        if math.prod(sizes) * ITEM_SIZES[kind] != raw[1] - raw[0]:
             raise RefusedError("holds a tensor whose shape and size differ")
 
-    def opset(self, values: dict[int, list[Value]]) -> None:
-        if _text(values, 1):
+    def opset(self, values: Values) -> None:
+        if self.text(values, 1):
             raise RefusedError("uses operators that are not ONNX's own")
+
+    def text(self, values: Values, number: int) -> str:
+        (span,) = values.get(number, [(0, 0)])
+        assert isinstance(span, tuple)
+        return self.content[slice(*span)].decode("utf-8", "replace")
 
 
 _RULES = {"node": _Check.node, "tensor": _Check.tensor, "opset": _Check.opset}
 
 
-def _text(values: dict[int, list[Value]], number: int) -> str:
-    (value,) = values.get(number, [memoryview(b"")])
-    return str(value, "utf-8", "replace") if isinstance(value, memoryview) else ""
-
-
 # ------------------------------------------------------------------------------- protobuf
 
 
-def _fields(message: memoryview) -> Iterator[tuple[int, int, Value]]:
-    """The fields of a protobuf message: number, wire type, value."""
-    at, end = 0, len(message)
+def _fields(content: bytes, at: int, end: int) -> Iterator[tuple[int, int, int | Span]]:
+    """The fields of the protobuf message from `at` to `end`: number, wire type, value."""
     while at < end:
-        key, at = _varint(message, at)
-        number, wire = key >> 3, key & 7
+        key, at = (content[at], at + 1) if content[at] < 0x80 else _varint(content, at)
+        wire = key & 7
         if wire == 0:
-            value, at = _varint(message, at)
-            yield number, wire, value
+            value, at = _varint(content, at)
+            if at > end:
+                raise MalformedError
+            yield key >> 3, wire, value
             continue
         if wire == 2:
-            size, at = _varint(message, at)
+            size, at = _varint(content, at)
         elif wire in (1, 5):
             size = 8 if wire == 1 else 4
         else:
             raise MalformedError
-        if at + size > end:
+        begin, at = at, at + size
+        if at > end:
             raise MalformedError
-        yield number, wire, message[at : at + size]
-        at += size
+        yield key >> 3, wire, (begin, at)
 
 
-def _varint(message: memoryview, at: int) -> tuple[int, int]:
+def _varint(content: bytes, at: int) -> tuple[int, int]:
     """A number of at most 64 bits in as few bytes as it needs, and where it ends."""
     try:
-        byte = message[at]
+        byte = content[at]
         if byte < 0x80:
             return byte, at + 1
         value, shift = byte & 0x7F, 7
-        while True:
+        while byte >= 0x80:
             at += 1
-            byte = message[at]
+            byte = content[at]
             value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
             shift += 7
-            if shift > 63:
+            if shift > 70:
                 raise MalformedError
     except IndexError:
         raise MalformedError from None
