@@ -14,6 +14,7 @@ import pytest
 # One thread, before torch is imported: small products run ten times slower with two next to any
 # other busy process, and bit-for-bit tests need it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # for tests that import onnxruntime before sightline
 
 ROOT = Path(__file__).parents[1]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -6,11 +6,15 @@ model = sightline.load("runs/shakespeare-lstm")
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer
+
+# Nothing that Sightline runs contacts anyone. onnxruntime reads this when it is imported.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 __version__ = "0.2.0"
 __all__ = ["ContextSet", "Description", "Hypothesis", "Inputs", "Layout", "load"]

@@ -15,6 +15,7 @@ CellKind = Literal["rnn", "gru", "lstm"]
 
 Count = Annotated[int, Check(lambda n: n >= 0, "0 or more")]
 Positive = Annotated[int, Check(lambda n: n >= 1, "1 or more")]
+Layers = Annotated[int, Check(lambda n: 1 <= n <= 100, "from 1 to 100")]
 Odd = Annotated[int, Check(lambda n: n >= 1 and n % 2 == 1, "1, 3, 5 …")]
 Weight = Annotated[float, Check(lambda x: x >= 0, "0 or more")]
 AboveZero = Annotated[float, Check(lambda x: x > 0, "more than 0")]
@@ -45,7 +46,7 @@ class DecoderConfig:
     cell: CellKind = "lstm"
     embedding: Positive = 512
     hidden: Positive = 512
-    layers: Positive = 1
+    layers: Layers = 1
     attention: AttentionConfig = field(default_factory=AttentionConfig)
     # Where the mean of the context set enters besides attention: the first state (Xu et al.),
     # one step before the first word (Vinyals et al.), every step (Donahue et al.).
@@ -97,7 +98,7 @@ class RecurrentConfig:
     cell: CellKind = "gru"
     embedding: Positive = 256
     hidden: Positive = 256
-    layers: Positive = 1
+    layers: Layers = 1
     bidirectional: bool = True
     summary: bool = False  # one vector, the last state: an encoder-decoder without attention
     dropout: BelowOne = 0.0

@@ -176,7 +176,7 @@ class Vocabulary:
             raise CheckpointError(f"{path} is missing; the model folder is incomplete") from None
         except OSError as error:
             raise CheckpointError(f"cannot read {path}: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CheckpointError(f"{path} is damaged ({error}); copy the model again") from None
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sightline.errors import CheckpointError
+from sightline.errors import CheckpointError, UserError
+from sightline.runtime.graph_check import RefusedError, check_graph
 
 if TYPE_CHECKING:
     import onnx
@@ -214,6 +215,10 @@ def finished(graph: onnx.GraphProto) -> onnx.ModelProto:
     opset = helper.make_opsetid("", OPSET)
     model = helper.make_model(graph, opset_imports=[opset], ir_version=8, producer_name="sightline")
     onnx.checker.check_model(model, full_check=True)
+    try:
+        check_graph(model.SerializeToString())  # what is written can be read
+    except RefusedError as error:
+        raise UserError(f"this model cannot be exported: its graph {error}") from None
     return model
 
 

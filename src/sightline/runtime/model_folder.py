@@ -4,8 +4,8 @@
     step.onnx      one token per row; start.onnx once per input; encoder.onnx reads the input
     config.yaml    vocab.json    …    card.md
 
-Graphs are loaded from bytes whose hash was checked; one that names a file outside itself, or an
-operator that is not ONNX's own, is refused.
+A folder may come from anyone. Its files are plain files of the folder, each with its hash, and its
+graphs are what exports write and nothing else (graph_check.py; docs/reference/security.md).
 """
 
 from __future__ import annotations
@@ -13,19 +13,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sightline import zoo
 from sightline.errors import CheckpointError
+from sightline.runtime.graph_check import MalformedError, RefusedError, check_graph
 
 FORMAT = 2  # raised when what is written changes; only this one is read
 EXPORT = "export.json"
 ENCODER, START, STEP = "encoder.onnx", "start.onnx", "step.onnx"
 LEADING = "leading_log_probs", "leading_tokens"  # outputs of a step: a beam search's
 AGAIN = "make it anew with `sightline export`, or copy it again"
+# Bytes of the largest file of each kind that is read whole; protobuf ends at 2 GiB.
+LARGEST = {".json": 64 << 20, ".yaml": 1 << 20, ".onnx": (2 << 30) - 1}
+NOWHERE = "/dev/null/none"  # no such folder can be made
 
 
 @dataclass(frozen=True)
@@ -38,28 +42,48 @@ class Export:
 
     def session(self, name: str, threads: int | None = None) -> Any:
         """An onnxruntime session over one of the graphs; None: a thread for each processor."""
-        import onnxruntime
-
+        if name not in self.graphs:
+            raise CheckpointError(f"{self.folder} has no {name}; {AGAIN}")
+        content = self.graphs[name]
+        options = session_options(threads)
+        # Weights are unpacked to at most four times their size; other constants are small.
+        options.add_session_config_entry(
+            "optimization.constant_folding_max_output_size_in_bytes",
+            str((1 << 20) + 8 * len(content)),
+        )
         try:
-            return onnxruntime.InferenceSession(
-                self.graphs[name], session_options(threads), providers=["CPUExecutionProvider"]
+            return onnxruntime().InferenceSession(
+                content, options, providers=["CPUExecutionProvider"]
             )
-        except KeyError:
-            raise CheckpointError(f"{self.folder} has no {name}; {AGAIN}") from None
         except Exception as error:  # onnxruntime has a class for each of its complaints
-            reason = str(error).strip().splitlines()[0]
             raise CheckpointError(
-                f"{self.folder / name} cannot be loaded ({reason}); {AGAIN}"
+                f"{self.folder / name} cannot be loaded ({reason(error)}); {AGAIN}"
             ) from None
+
+
+def onnxruntime() -> Any:
+    """The library, with its telemetry off.
+
+    `import sightline` sets ORT_DISABLE_TELEMETRY, which must be done before onnxruntime is
+    imported; for a program that imported it first, what can still be switched off is.
+    """
+    import onnxruntime as library
+
+    library.disable_telemetry_events()
+    return library
+
+
+def reason(error: Exception) -> str:
+    """The first line of onnxruntime's complaint, which may quote names in the graph."""
+    line = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
 
 
 def session_options(
     threads: int | None = None, *, spinning: bool = False, arena: bool = True
 ) -> Any:
     """Chosen by measurement: see benchmarks/runtime.py."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
+    options = onnxruntime().SessionOptions()
     # As many as OpenMP would use, which is how a program is told to leave room for others. A
     # number of its own choice would also tie onnxruntime's threads to cores that may be busy.
     options.intra_op_num_threads = threads or processors()
@@ -69,7 +93,11 @@ def session_options(
     # Without an arena the arrays of every run come from the heap, which is left with holes:
     # describing held 500 MB so, and 362 with one.
     options.enable_cpu_mem_arena = arena
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # errors are raised: they are not printed as well
+    # Were a graph to name a file after all, it would not be found.
+    options.add_session_config_entry(
+        "session.model_external_initializers_file_folder_path", NOWHERE
+    )
     return options
 
 
@@ -92,19 +120,51 @@ def find_model(model: Path | str) -> Path:
         known = ", ".join(zoo.names()) or "none yet"
         raise CheckpointError(f"no model at {path}, and the zoo has none of that name ({known})")
     if (path / "config.yaml").is_file() or is_export(path):
-        return path
+        return plain_folder(path)
     best, checkpoints = best_checkpoint(path), sorted(path.glob("checkpoints/step-*"))
     if best is not None and best not in checkpoints:  # another would not be the model that is meant
         raise CheckpointError(f"{best} is gone, the best of {path}; give another checkpoint of it")
     if not checkpoints:
         raise CheckpointError(f"{path} holds no model; give the folder of a run or of a checkpoint")
-    return best or checkpoints[-1]
+    return plain_folder(best or checkpoints[-1])
+
+
+def plain_folder(folder: Path) -> Path:
+    """The folder, if it holds nothing but plain files (and folders, which are not read).
+
+    A link would read another's file; a FIFO or a device never ends.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                _require_plain(entry, folder / entry.name)
+    except OSError as error:
+        raise CheckpointError(f"cannot read {folder}: {error.strerror}") from None
+    return folder
+
+
+def _require_plain(entry: os.DirEntry[str], path: Path) -> None:
+    if not entry.name.isprintable():
+        raise CheckpointError(f"the folder of a model holds {entry.name!r}; remove that file")
+    if entry.is_dir(follow_symlinks=False):
+        return
+    if entry.is_symlink():
+        raise CheckpointError(f"{path} is a link; copy the file that it names")
+    if not entry.is_file(follow_symlinks=False):
+        raise CheckpointError(f"{path} is not a file (a FIFO, a socket or a device); remove it")
+    largest = LARGEST.get(path.suffix)
+    if largest is not None and entry.stat(follow_symlinks=False).st_size > largest:
+        raise CheckpointError(f"{path} is larger than {largest:,} bytes, as no model's is")
 
 
 def best_checkpoint(run: Path) -> Path | None:
     """Where a run's file `best` points; it need not exist any more."""
+    mark = run / "best"
     try:
-        name = (run / "best").read_text(encoding="utf-8", errors="replace").strip()
+        if not stat.S_ISREG(mark.lstat().st_mode):
+            raise CheckpointError(f"{mark} is not a file; remove it, or give a checkpoint")
+        with mark.open(encoding="utf-8", errors="replace") as file:
+            name = file.read(200).strip()
     except OSError:
         return None
     return run / "checkpoints" / Path(name).name  # a name only: it cannot point elsewhere
@@ -112,6 +172,7 @@ def best_checkpoint(run: Path) -> Path | None:
 
 def read_export(folder: Path) -> Export:
     """The export in a folder, every file of it checked."""
+    plain_folder(folder)
     about = _about(folder)
     graphs: dict[str, bytes] = {}
     for name, digest in about["files"].items():
@@ -119,11 +180,25 @@ def read_export(folder: Path) -> Export:
         if hashlib.sha256(content).hexdigest() != digest:
             raise CheckpointError(f"{folder / name} is damaged or was changed; {AGAIN}")
         if name.endswith(".onnx"):
-            _check_graph(content, folder / name)
+            _require_graph(content, folder / name)
             graphs[name] = content
     if STEP not in graphs or "config.yaml" not in about["files"]:
         raise CheckpointError(f"{folder / EXPORT} names no {STEP} or no config.yaml; {AGAIN}")
+    for path in folder.iterdir():  # what a task may read has its hash
+        if path.suffix in LARGEST and path.name not in (EXPORT, *about["files"]):
+            raise CheckpointError(f"{folder / EXPORT} does not name {path.name}; remove that file")
     return Export(folder, about, graphs)
+
+
+def record_file(folder: Path, name: str) -> None:
+    """Note the hash of a file that was added to a model's folder, if the model is an export."""
+    if not is_export(folder):
+        return
+    about = _about(folder)
+    about["files"][name] = hashlib.sha256(_read(folder, name)).hexdigest()
+    partial = folder / f".{EXPORT}"
+    partial.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    partial.replace(folder / EXPORT)
 
 
 def _about(folder: Path) -> dict[str, Any]:
@@ -144,19 +219,20 @@ def _about(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{folder} is not an export: it has no {EXPORT}") from None
     except OSError as error:
         raise CheckpointError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{path} is damaged ({error}); {AGAIN}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"{path} is damaged ({reason(error)}); {AGAIN}") from None
     for name in files:
-        if name in ("", ".", "..") or "/" in name or "\\" in name or "\0" in name:
-            raise CheckpointError(f"{path} names {name!r}, which is no file of the folder itself")
+        plain = name.isprintable() and len(name) < 256 and not {"/", "\\"} & set(name)
+        if not plain or Path(name).suffix not in LARGEST:  # no "" and no ".." either
+            raise CheckpointError(
+                f"{path} names {name[:40]!r}, which is no file of the folder itself"
+            )
     return {**about, "files": files}
 
 
 def _read(folder: Path, name: str) -> bytes:
     path = folder / name
     try:
-        if path.resolve().parent != folder.resolve():  # a link that leads elsewhere
-            raise CheckpointError(f"{path} is a link out of the model's folder; copy the file")
         return path.read_bytes()
     except FileNotFoundError:
         raise CheckpointError(f"{path} is missing; {AGAIN}") from None
@@ -164,80 +240,10 @@ def _read(folder: Path, name: str) -> bytes:
         raise CheckpointError(f"cannot read {path}: {error.strerror}") from None
 
 
-# ------------------------------------------------------------------- a look into a graph's bytes
-
-# Which fields of which message (onnx.proto) are messages to look into; what may not be there.
-_INSIDE = {
-    "model": {7: "graph"},
-    "graph": {1: "node", 5: "tensor"},
-    "node": {5: "attribute"},
-    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph"},
-    "tensor": {},
-}
-_REFUSED = {
-    ("tensor", 13): "keeps its weights in another file",
-    ("tensor", 14): "keeps its weights in another file",
-    ("node", 7): "uses operators that are not ONNX's own",
-    ("model", 20): "holds a training program",
-    ("model", 25): "defines functions",
-    ("graph", 15): "holds sparse tensors",
-}
-
-
-def _check_graph(content: bytes, path: Path) -> None:
+def _require_graph(content: bytes, path: Path) -> None:
     try:
-        _look_into(memoryview(content), "model")
-    except _UnwantedError as found:
-        raise CheckpointError(f"{path} {found}, which no export does; do not use it") from None
-    except (IndexError, ValueError, RecursionError):
+        check_graph(content)
+    except RefusedError as error:
+        raise CheckpointError(f"{path} {error}, which no export does; do not use it") from None
+    except MalformedError:
         raise CheckpointError(f"{path} is not an ONNX graph; {AGAIN}") from None
-
-
-class _UnwantedError(Exception):
-    pass
-
-
-def _look_into(message: memoryview, kind: str) -> None:
-    for field, value in _fields(message):
-        empty = value == 0 if isinstance(value, int) else len(value) == 0
-        if (kind, field) in _REFUSED and not empty:
-            raise _UnwantedError(_REFUSED[kind, field])
-        inner = _INSIDE[kind].get(field)
-        if inner is not None:
-            if isinstance(value, int):
-                raise ValueError("a number where a message belongs")
-            _look_into(value, inner)
-
-
-def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """The fields of a protobuf message: number, and value (bytes, or a number)."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        wire = key & 7
-        if wire == 0:
-            value, at = _varint(message, at)
-            yield key >> 3, value
-            continue
-        if wire == 2:
-            size, at = _varint(message, at)
-        elif wire in (1, 5):
-            size = 8 if wire == 1 else 4
-        else:
-            raise ValueError("no such wire type")
-        if at + size > len(message):
-            raise ValueError("cut short")
-        yield key >> 3, message[at : at + size]
-        at += size
-
-
-def _varint(message: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-        if shift > 63:
-            raise ValueError("a number without end")

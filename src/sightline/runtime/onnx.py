@@ -20,6 +20,7 @@ from sightline.runtime.model_folder import (
     STEP,
     Export,
     processors,
+    reason,
 )
 from sightline.search.constraints import Banned, Constrained
 from sightline.search.steppers import SearchError, State, Stepper, StepResult
@@ -40,20 +41,28 @@ class OnnxEncoder:
         self._session = export.session(ENCODER)
         self._wanted = [each.name for each in self._session.get_inputs()]
         self._made = [each.name for each in self._session.get_outputs()]
+        self._path = export.folder / ENCODER
+        if "values" not in self._made:
+            raise CheckpointError(f"{self._path} gives no values; {AGAIN}")
 
     def encode(self, inputs: Inputs) -> ContextSet:
+        unknown = [n for n in self._wanted if n.removesuffix("_mask") not in inputs]
+        if unknown:
+            raise CheckpointError(f"{self._path} reads {unknown[0]!r}, which there is not; {AGAIN}")
         streams = {name: inputs[name] for name in self._wanted if not name.endswith("_mask")}
         arrays = {name: stream.values for name, stream in streams.items()}
         arrays |= {n: inputs[n.removesuffix("_mask")].mask for n in self._wanted if n not in arrays}
         fixed = all(stream.mask is None for stream in streams.values())
         step = ENCODED_AT_ONCE if fixed else len(inputs)
         parts = [
-            self._session.run(None, {n: values[at : at + step] for n, values in arrays.items()})
+            _run(self._session, None, {n: values[at : at + step] for n, values in arrays.items()})
             for at in range(0, len(inputs), step)
         ]
         made = {n: np.concatenate(some) for n, some in zip(self._made, zip(*parts), strict=True)}  # noqa: B905
         values = made["values"]
         mask = made["mask"] > 0 if "mask" in made else np.ones(values.shape[:2], dtype=bool)
+        if values.ndim != 3 or values.shape[:2] != mask.shape or len(mask) != len(inputs):
+            raise CheckpointError(f"{self._path} gives values of shape {values.shape}; {AGAIN}")
         return ContextSet(values, mask)
 
 
@@ -80,6 +89,7 @@ class OnnxStepper:
         self._made = [each.name for each in self._step.get_outputs()]
         self._all = [name for name in self._made if name not in LEADING]
         self._some = [name for name in self._made if name != "log_probs"]
+        self._folder = export.folder
         self._check_fit(export)
         # 0 with a pointer head: there are as many tokens as `step` gives probabilities of
         (self.vocab_size,) = self._wanted.get("forbidden", (0,))
@@ -121,7 +131,7 @@ class OnnxStepper:
             raise DataError(f"example {empty[0] + 1} is empty: there is nothing to attend to")
         mask = context.mask.astype(np.float32)
         names = [each.name for each in self._start.get_outputs()]
-        outputs = self._start.run(names, {"values": context.values, "mask": mask})
+        outputs = _run(self._start, names, {"values": context.values, "mask": mask})
         rows = dict(zip(names, outputs, strict=True))
         examples: dict[str, Floats] = {name: rows.pop(name) for name in SHARED if name in rows}
         if examples:
@@ -137,9 +147,13 @@ class OnnxStepper:
         return StepResult(made["log_probs"], made.get("weights"), state)
 
     def leading(self, state: State, tokens: NDArray[np.int64], count: int) -> StepResult:
-        made, state = self._run(state, tokens, self._some, count)
+        made, after = self._run(state, tokens, self._some, count)
         log_probs, best = (made[name] for name in LEADING)
-        return StepResult(log_probs, made.get("weights"), state, best)
+        assert isinstance(state, OnnxState)
+        size = self.vocab_size or state.examples["pointer_keys"].shape[1]
+        if best.shape != log_probs.shape or best.min() < 0 or best.max() >= size:
+            raise CheckpointError(f"{self._folder / STEP} gives tokens that do not exist; {AGAIN}")
+        return StepResult(log_probs, made.get("weights"), after, best)
 
     def _run(
         self, state: State, tokens: NDArray[np.int64], names: list[str], count: int
@@ -149,7 +163,9 @@ class OnnxStepper:
         given = {"tokens": tokens, "count": np.array([count]), **state.rows, **state.examples}
         if self.vocab_size:
             given["forbidden"] = self._forbidden
-        made = dict(zip(names, self._step.run(names, given), strict=True))
+        made = dict(zip(names, _run(self._step, names, given), strict=True))
+        if any(values.shape[:1] != tokens.shape for values in made.values()):
+            raise CheckpointError(f"{self._folder / STEP} gives too many or too few rows; {AGAIN}")
         rows = {name: made.get(f"next_{name}", before) for name, before in state.rows.items()}
         return made, OnnxState(rows, state.examples)
 
@@ -169,6 +185,15 @@ class OnnxStepper:
         """A language model's first state."""
         sizes = {n: shape[1] for n, shape in self._wanted.items() if f"next_{n}" in self._made}
         return {name: np.zeros((rows, size), np.float32) for name, size in sizes.items()}
+
+
+def _run(session: Any, names: list[str] | None, given: dict[str, Any]) -> list[Any]:
+    """A graph's outputs; one that cannot be computed (wrong shapes, no memory) is an error."""
+    try:
+        outputs: list[Any] = session.run(names, given)
+    except Exception as error:  # onnxruntime has a class for each of its complaints
+        raise CheckpointError(f"the model cannot be run ({reason(error)})") from None
+    return outputs
 
 
 def _bias(context: ContextSet) -> Floats:

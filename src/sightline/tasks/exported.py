@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sightline.data.vocabulary import VOCAB
-from sightline.errors import CheckpointError
+from sightline.errors import CheckpointError, DataError
 from sightline.runtime.describer import Describer, Options
-from sightline.runtime.model_folder import ENCODER, EXPORT, Export
+from sightline.runtime.model_folder import ENCODER, EXPORT, Export, reason
 from sightline.runtime.onnx import OnnxEncoder, OnnxStepper
 
 if TYPE_CHECKING:
@@ -26,10 +26,14 @@ def load_export(export: Export, recipe: Any, spec: TaskSpec) -> Describer:
             f"{export.folder / VOCAB} has {len(codec.vocab)} tokens, the graphs "
             f"{stepper.vocab_size}; export the model again"
         )
+    try:
+        reader = spec.reader(export.folder, recipe, export.about)
+    except (DataError, LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{export.folder / EXPORT} is damaged ({reason(error)})") from None
     return Describer(
         task=spec.name,
         recipe=recipe,
-        reader=spec.reader(export.folder, recipe, export.about),
+        reader=reader,
         codec=codec,
         stepper=stepper,
         encoder=OnnxEncoder(export) if ENCODER in export.graphs else None,

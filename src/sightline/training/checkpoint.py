@@ -14,19 +14,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from sightline.errors import CheckpointError, TrainingError
-from sightline.runtime.model_folder import best_checkpoint
+from sightline.runtime.model_folder import best_checkpoint, plain_folder, reason
 
 FORMAT = 1  # raised when an older Sightline could not read what a newer one writes
 CONFIG, WEIGHTS = "config.yaml", "weights.safetensors"
@@ -120,12 +120,16 @@ def _savable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def load_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
-    except FileNotFoundError:
-        raise CheckpointError(f"{path} is missing; the checkpoint is not whole") from None
     except (SafetensorError, OSError) as error:
-        raise CheckpointError(
-            f"{path} is damaged or cut short ({error}); use another checkpoint of the run"
-        ) from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> CheckpointError:
+    if isinstance(error, FileNotFoundError):
+        return CheckpointError(f"{path} is missing; the checkpoint is not whole")
+    return CheckpointError(
+        f"{path} is damaged or cut short ({reason(error)}); use another checkpoint of the run"
+    )
 
 
 def load_training(folder: Path) -> dict[str, Any]:
@@ -135,7 +139,7 @@ def load_training(folder: Path) -> dict[str, Any]:
         version = int(training["format"])
     except FileNotFoundError:
         raise CheckpointError(f"{path} is missing; the checkpoint is not whole") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged ({error}); use another checkpoint") from None
     if version > FORMAT:
         raise CheckpointError(
@@ -145,12 +149,35 @@ def load_training(folder: Path) -> dict[str, Any]:
     return training
 
 
+def require_fit(build: Callable[[], nn.Module], folder: Path) -> None:
+    """Compare the model that `build` makes with the weights' header, before any memory is taken.
+
+    A recipe that came with the weights may say any size: the model is built on the meta device,
+    where tensors have shapes and no storage.
+    """
+    path = plain_folder(folder) / WEIGHTS
+    try:
+        with torch.device("meta"):
+            wanted = _shapes(build().state_dict())
+    except (ArithmeticError, MemoryError, RuntimeError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{folder / CONFIG} describes no model that can be built ({reason(error)})"
+        ) from None
+    try:
+        with safe_open(path, "pt") as file:
+            given = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise _unreadable(path, error) from None
+    _compare(wanted, given, path)
+
+
 def load_weights(model: nn.Module, folder: Path, optional: tuple[str, ...] = ()) -> None:
     """Fill the model; a missing, unexpected or misshapen tensor is an error that names it.
 
     Tensors whose names begin with one of `optional` keep their values where the file has none,
     and are left out where the model has none of the kind.
     """
+    plain_folder(folder)
     if (folder / TRAINING).exists():
         load_training(folder)  # refuses a newer format
     tensors = load_tensors(folder / WEIGHTS)
@@ -160,20 +187,31 @@ def load_weights(model: nn.Module, folder: Path, optional: tuple[str, ...] = ())
             tensors = {n: tensor for n, tensor in tensors.items() if not n.startswith(kind)}
     lacked = [name for name in wanted if name not in tensors and name.startswith(optional)]
     tensors |= {name: wanted[name] for name in lacked}
-    problems = [f"{name} is missing" for name in wanted if name not in tensors]
-    problems += [f"{name} is not in this model" for name in tensors if name not in wanted]
+    _compare(_shapes(wanted), _shapes(tensors), folder / WEIGHTS)
+    model.load_state_dict({k: v.to(wanted[k].dtype) for k, v in tensors.items()})
+
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def _shapes(tensors: Mapping[str, Tensor]) -> Shapes:
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def _compare(wanted: Shapes, given: Shapes, path: Path) -> None:
+    problems = [f"{name} is missing" for name in wanted if name not in given]
+    problems += [f"{name} is not in this model" for name in given if name not in wanted]
     problems += [
-        f"{name} has shape {tuple(tensors[name].shape)}, not {tuple(wanted[name].shape)}"
-        for name in wanted
-        if name in tensors and tensors[name].shape != wanted[name].shape
+        f"{name} has shape {given[name]}, not {shape}"
+        for name, shape in wanted.items()
+        if name in given and given[name] != shape
     ]
     if problems:
         more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
         raise CheckpointError(
-            f"{folder / WEIGHTS} is of another model: {'; '.join(problems[:3])}{more}; "
+            f"{path} is of another model: {'; '.join(problems[:3])}{more}; "
             "use the config.yaml and vocab.json that were saved with it"
         )
-    model.load_state_dict({k: v.to(wanted[k].dtype) for k, v in tensors.items()})
 
 
 # ----------------------------------------------------------------- optimiser state as tensors

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def load_run(folder: Path, recipe: Any, spec: TaskSpec, device: str) -> Describer:
     where = pick_device(device, "device")
+    checkpoint.require_fit(lambda: spec.model(folder, recipe), folder)
     model = spec.model(folder, recipe)
     checkpoint.load_weights(model, folder)
     if isinstance(model.encoder, PictureEncoder):

@@ -28,8 +28,11 @@ LEARNT = "encoder.pictures.network."  # how a captioner's own encoder is named i
 _LISTED = 8  # names shown per kind of fault
 
 
-def find_weights(source: str | Path) -> Path:
-    """The local file that a source stands for; what is missing is said, with what to do."""
+def find_weights(source: str | Path, *, download: bool = True) -> Path:
+    """The local file that a source stands for; what is missing is said, with what to do.
+
+    Without `download` nothing is fetched: a source may come from someone else's run.
+    """
     text = str(source)
     if text.startswith("package:"):
         return _in_package(text.removeprefix("package:"))
@@ -37,9 +40,9 @@ def find_weights(source: str | Path) -> Path:
         name = text.removeprefix("hub:")
         if name not in HUB:
             raise CheckpointError(f"weights {text}: no such hub name; known are {sorted(HUB)}")
-        return _from_hub(HUB[name])
+        return _from_hub(HUB[name], download)
     if text.startswith("https://"):
-        return _from_hub(text)
+        return _from_hub(text, download)
     path = Path(text).expanduser()
     if path.is_dir():
         path = find_model(path) / "weights.safetensors"
@@ -69,12 +72,17 @@ def _in_package(name: str) -> Path:
     return files[0]
 
 
-def _from_hub(address: str) -> Path:
+def _from_hub(address: str, download: bool) -> Path:
     """torch.hub's cached file for an address, downloaded into the cache when absent."""
     name = address.rsplit("/", 1)[-1]
     cached = Path(torch.hub.get_dir()) / "checkpoints" / name
     if cached.is_file():
         return cached
+    if not download:
+        raise CheckpointError(
+            f"weights {address!r}: not on this machine, and loading a model downloads nothing; if "
+            f"you trust the address, put the file at {str(cached)!r}"
+        )
     stem = name.rsplit(".", 1)[0]
     digits = stem.rsplit("-", 1)[-1] if "-" in stem else None
     cached.parent.mkdir(parents=True, exist_ok=True)

@@ -134,6 +134,7 @@ def build_encoder(
     size: int | None = None,
     mode: Literal["crop", "squeeze"] | None = None,
     learning: Learning = "frozen",
+    download: bool = True,
 ) -> ImageEncoder:
     """The encoder of that name: its map of stride 16 or 32, for pictures of `size` seen by `mode`.
 
@@ -160,7 +161,7 @@ def build_encoder(
     network = published.network(name, stride)
     if weights is not None:
         source = published.weights if weights == "default" else weights
-        path = find_weights(source)
+        path = find_weights(source, download=download)
         load_weights(network, read_weights(path), unused=network.unused, origin=str(source))
     return ImageEncoder(name, network, spec, stride, learning)
 

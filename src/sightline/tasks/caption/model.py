@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.nn.decoder import Decoder
 from sightline.nn.encoders.image import ImageEncoder, build_encoder
@@ -14,12 +16,14 @@ from sightline.nn.objectives import Likelihood
 from sightline.tasks.caption.recipe import CaptionRecipe
 
 
-def build_network(recipe: CaptionRecipe, published: bool = True) -> ImageEncoder:
+def build_network(
+    recipe: CaptionRecipe, published: bool = True, download: bool = True
+) -> ImageEncoder:
     """The recipe's convolutional network, with its published weights or with random ones."""
     options = {k: v for k, v in vars(recipe.encoder).items() if k != "mirror"}
     if not published or recipe.encoder.learning == "scratch":
         options["weights"] = None
-    return build_encoder(**options)
+    return build_encoder(**options, download=download)
 
 
 def build_model(
@@ -34,7 +38,9 @@ def build_model(
 
 def saved_model(folder: Path, recipe: CaptionRecipe) -> EncoderDecoder:
     """The model that a checkpoint's weights go into; a frozen network has its published ones."""
-    network = build_network(recipe, published=recipe.encoder.learning == "frozen")
+    shapes_only = torch.get_default_device().type == "meta"
+    published = recipe.encoder.learning == "frozen" and not shapes_only
+    network = build_network(recipe, published, download=False)
     return build_model(recipe, Vocabulary.load(folder / VOCAB), network)
 
 

@@ -9,11 +9,14 @@ from typing import Any, Literal
 
 from sightline.data.manifest import normalise_caption
 from sightline.data.vocabulary import VOCAB, Vocabulary
+from sightline.errors import CheckpointError
 from sightline.media.focus import Region, focus_bias
 from sightline.media.image import MAX_PIXELS, ImageSpec, read_picture
 from sightline.runtime.codec import Codec
 from sightline.tasks.caption.recipe import CaptionRecipe
 from sightline.types import Inputs, Stream
+
+LARGEST_SIDE = 4096  # of a picture that a network sees
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,12 @@ class CaptionCodec(Codec):
 
 
 def reader(folder: Path, recipe: CaptionRecipe, about: Mapping[str, Any]) -> PictureReader:
-    rows, columns = about["pictures"]["grid"]
-    return PictureReader(ImageSpec.from_json(about["pictures"]["spec"]), (rows, columns))
+    rows, columns = map(int, about["pictures"]["grid"])
+    spec = ImageSpec.from_json(about["pictures"]["spec"])
+    if not (0 < int(spec.size) <= LARGEST_SIDE and 0 < rows * columns <= LARGEST_SIDE**2):
+        sizes = f"pictures of {spec.size} pixels, a map of {rows} × {columns}"
+        raise CheckpointError(f"{folder}: no model has {sizes}; do not use it")
+    return PictureReader(spec, (rows, columns))
 
 
 def codec(folder: Path, recipe: CaptionRecipe) -> CaptionCodec:

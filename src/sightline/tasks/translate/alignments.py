@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sightline.errors import CheckpointError, DataError, UserError
 from sightline.metrics.alignment import AlignmentErrorRate, GoldAlignment
+from sightline.runtime.model_folder import record_file
 from sightline.types import Description
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def save_lexicon(folder: Path, lexicon: Lexicon) -> Path:
     try:
         partial.write_text(json.dumps(lexicon, ensure_ascii=False, indent=0), encoding="utf-8")
         partial.replace(path)
+        record_file(folder, LEXICON)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror}") from None
     return path
@@ -155,6 +157,6 @@ def load_lexicon(folder: Path) -> Lexicon:
             raise ValueError("not a dictionary of dictionaries")
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged ({error}); delete it or make it anew") from None
     return lexicon
