@@ -9,12 +9,22 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
+from sightline.data.durable import sync_folder
 from sightline.data.vocabulary import VOCAB
 from sightline.errors import CheckpointError
-from sightline.training.checkpoint import OPTIMISER, TRAINING, WEIGHTS, load_tensors
+from sightline.training.checkpoint import (
+    CONFIG,
+    OPTIMISER,
+    TRAINING,
+    WEIGHTS,
+    load_tensors,
+    seal,
+    verify,
+)
 
 
 def average_checkpoints(run: Path | str, out: Path | str, newest: int = 5) -> list[Path]:
@@ -34,6 +44,8 @@ def average_models(folders: Sequence[Path], out: Path | str) -> list[Path]:
         raise CheckpointError(f"{found[0]} and the others have different vocabularies")
     total: dict[str, Tensor] = {}
     for folder in found:
+        if (folder / TRAINING).exists():
+            verify(folder, but=(CONFIG, OPTIMISER))
         tensors = load_tensors(folder / WEIGHTS)
         if total and {k: v.shape for k, v in tensors.items()} != {
             k: v.shape for k, v in total.items()
@@ -53,8 +65,10 @@ def average_models(folders: Sequence[Path], out: Path | str) -> list[Path]:
             if path.name not in (WEIGHTS, OPTIMISER, TRAINING):
                 shutil.copy(path, partial / path.name)
         save_file(mean, partial / WEIGHTS)
+        seal(partial, {})
         partial.replace(out)
-    except OSError as error:
+        sync_folder(out.parent)
+    except (OSError, SafetensorError) as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise CheckpointError(f"cannot write {out}: {error.strerror}") from None
+        raise CheckpointError(f"cannot write {out}: {error}") from None
     return found
