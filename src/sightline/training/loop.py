@@ -317,10 +317,14 @@ class Trainer:
                 f"{folder} was trained with another {', '.join(refused)}; "
                 "resume with the same recipe, or train into another --out"
             )
-        same = training.get("data") == self.task.fingerprint
-        if not same or any(_text(folder / name) != text for name, text in self.task.files.items()):
+        # texts, and for other media also the files: digests that runs before today's do not have
+        stored, now = str(training.get("data")).split("+"), self.task.fingerprint.split("+")
+        files_differ = any(_text(folder / name) != text for name, text in self.task.files.items())
+        if files_differ or any(one != other for one, other in zip(stored, now, strict=False)):
+            replaced = " (files were replaced)" if stored[0] == now[0] and not files_differ else ""
             raise TrainingError(
-                f"{folder} was trained on other data than this; resume with the same files"
+                f"{folder} was trained on other data than this{replaced}; "
+                "resume with the same files"
             )
 
 

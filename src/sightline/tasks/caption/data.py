@@ -87,8 +87,9 @@ class CaptionData(ManifestData):
 
     @cached_property
     def fingerprint(self) -> str:
-        content = repr((self.pictures.key, self.examples)).encode()
-        return hashlib.sha256(content).hexdigest()
+        """Of what is learned, and after a plus sign, which early runs lack, of the files."""
+        contents = (self.pictures.key, self.examples), sorted(self.pictures.stamps.items())
+        return "+".join(hashlib.sha256(repr(each).encode()).hexdigest() for each in contents)
 
     def build_model(self) -> EncoderDecoder:
         from sightline.tasks.caption.model import build_model
@@ -172,6 +173,7 @@ class CachedPictures:
         if recipe.encoder.learning == "upper":
             network, self.stream = network.below(), "lower"
         self.caches = [extract_features(pictures, network, recipe.features)]
+        self.stamps = {name: self.caches[0].stamps[name] for name in pictures}
         self.key = FeatureKey.of(network)
         if recipe.encoder.mirror:
             spec = network.spec
@@ -191,10 +193,13 @@ class PictureFiles:
     """Pixels, read each time: the whole encoder learns."""
 
     def __init__(self, network: ImageEncoder, pictures: Mapping[str, Path]) -> None:
+        from sightline.data.features import file_stamp
+
         self.layout = Layout.grid(*network.grid())
         self.spec = network.spec
         self.files = dict(pictures)
         self.key = (network.name, network.stride, network.spec)
+        self.stamps = {name: file_stamp(path) for name, path in pictures.items()}
 
     def inputs(self, ids: Sequence[str], mirrored: NDArray[np.bool_] | None = None) -> Inputs:
         specs = [self.spec] * len(ids)
