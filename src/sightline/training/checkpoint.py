@@ -90,17 +90,44 @@ class Run:
     def newest(self) -> Path | None:
         return max(self.checkpoints.glob("step-*"), default=None)
 
-    def newest_good(self) -> tuple[Path | None, list[tuple[Path, DamageError]]]:
+    def newest_good(self) -> tuple[Path, list[tuple[Path, DamageError]]]:
         """The newest checkpoint that is what was saved, and the newer ones that are not."""
-        damaged = []
-        for path in sorted(self.checkpoints.glob("step-*"), reverse=True):
+        damaged: list[tuple[Path, DamageError]] = []
+        try:
+            paths = sorted(self.checkpoints.glob("step-*"), reverse=True)
+        except OSError as error:
+            raise CheckpointError(f"cannot read {self.checkpoints} ({error.strerror})") from None
+        for path in paths:
             try:
                 verify(path)
             except DamageError as error:
                 damaged.append((path, error))
             else:
                 return path, damaged
-        return None, damaged
+        if damaged:
+            raise damaged[0][1]
+        raise CheckpointError(f"{self.folder} holds no checkpoint")
+
+    def fall_back(self, resumed: Path, damaged: Sequence[Path], best_step: int | None) -> None:
+        """Rename damaged checkpoints, so that they do not count, and leave a `best` that is one.
+
+        The mark may also be missing because a crash came between a checkpoint and its mark.
+        """
+        try:
+            if best_step is not None:
+                best = self.checkpoints / f"step-{best_step:08d}"
+                marked = self.best()
+                if best in damaged or not best.is_dir():
+                    best = resumed if marked is None or marked in damaged else marked
+                if best != marked:
+                    self.mark_best(best)
+            for path in damaged:
+                aside = path.with_name(f"damaged-{path.name}")
+                shutil.rmtree(aside, ignore_errors=True)
+                os.replace(path, aside)
+            sync_folder(self.checkpoints)
+        except OSError as error:
+            raise TrainingError(f"could not write to {self.folder}: {error}") from None
 
     def best(self) -> Path | None:
         path = best_checkpoint(self.folder)
@@ -128,12 +155,6 @@ class Run:
         with suppress(OSError):  # what cannot be removed stays
             self._discard(keep)
         return final
-
-    def set_aside(self, path: Path) -> None:
-        """Rename a damaged checkpoint, so that it is not counted as one."""
-        aside = path.with_name(f"damaged-{path.name}")
-        shutil.rmtree(aside, ignore_errors=True)
-        os.replace(path, aside)
 
     def _kept(self) -> str:
         with suppress(OSError):
@@ -201,7 +222,7 @@ def verify(folder: Path, but: Sequence[str] = ()) -> None:
                 raise DamageError(f"{path} is missing; the checkpoint is not whole")
             same = file_checksum(path) == expected
         except OSError as error:
-            raise DamageError(f"{path} cannot be read ({error.strerror})") from None
+            raise _unreadable(path, error) from None
         if not same:
             raise DamageError(
                 f"{path} is damaged or was changed (its checksum differs); "
@@ -213,8 +234,18 @@ def _check_whole(path: Path) -> None:
     try:
         with safe_open(path, "pt"):
             pass
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, FileNotFoundError) as error:
         raise DamageError(f"{path} is missing, damaged or cut short ({error})") from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> CheckpointError:
+    # no DamageError: the file may be good, and the disk or its permissions at fault
+    return CheckpointError(
+        f"{path} cannot be read ({error.strerror}); "
+        "if it stays so, move its checkpoint away to use the one before it"
+    )
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
@@ -240,7 +271,9 @@ def load_training(folder: Path) -> dict[str, Any]:
             raise TypeError("files")
     except FileNotFoundError:
         raise DamageError(f"{path} is missing; the checkpoint is not whole") from None
-    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamageError(f"{path} is damaged ({error}); use another checkpoint") from None
     if version > FORMAT:
         raise CheckpointError(

@@ -42,12 +42,12 @@ class Journal:
     @contextmanager
     def opened(self, step: int) -> Iterator[None]:
         """Continue from `step`: later lines of the log belong to a run that was lost."""
-        kept = read_log(self.run.log) if step and self.run.log.exists() else []
-        lines = [json.dumps(event) + "\n" for event in kept if event["step"] <= step]
         try:
+            kept = read_log(self.run.log) if step and self.run.log.exists() else []
+            lines = [json.dumps(event) + "\n" for event in kept if event["step"] <= step]
             replace_file(self.run.log, "".join(lines).encode())
         except OSError as error:
-            raise self._full(error) from None
+            raise self._failed(error) from None
         if self.wants_tensorboard:
             try:
                 from torch.utils.tensorboard.writer import SummaryWriter
@@ -77,9 +77,9 @@ class Journal:
                 for name, value in values.items():
                     self.tensorboard.add_scalar(f"{kind}/{name}", value, step)
         except OSError as error:
-            raise self._full(error) from None
+            raise self._failed(error) from None
 
-    def _full(self, error: OSError) -> TrainingError:
+    def _failed(self, error: OSError) -> TrainingError:
         reason = error.strerror or error
         return TrainingError(
             f"could not write the log {self.run.log} ({reason}); --resume continues"

@@ -268,8 +268,6 @@ class Trainer:
     def restore(self) -> None:
         """Continue exactly from the newest checkpoint that is not damaged."""
         folder, damaged = self.run.newest_good()
-        if folder is None:
-            raise damaged[0][1]
         training = files.load_training(folder)
         self._check_same(folder, training)
         files.load_weights(self.model, folder)
@@ -293,19 +291,10 @@ class Trainer:
                 f"warning: {'; '.join(changes)}: the result may differ in its last bits from that "
                 "of a run that was never stopped"
             )
-        for path, reason in damaged:
+        for _, reason in damaged:
             self.journal.say(f"warning: {reason}; set aside, resuming from {folder.name}")
-            self.run.set_aside(path)
-        self._restore_best(folder)
-
-    def _restore_best(self, folder: Path) -> None:
-        """Mark the best checkpoint again if a crash came first, or if it was set aside."""
-        if self.progress.best is None:
-            return
-        best = self.run.checkpoints / f"step-{self.progress.best_step:08d}"
-        best = best if best.is_dir() else self.run.best() or folder
-        if best != self.run.best():
-            self.run.mark_best(best)
+        best_step = None if self.progress.best is None else self.progress.best_step
+        self.run.fall_back(folder, [path for path, _ in damaged], best_step)
 
     def _check_same(self, folder: Path, training: dict[str, Any]) -> None:
         recipe = self.task.recipe
