@@ -354,10 +354,27 @@ def test_a_model_cut_in_half_is_refused(name: str, work: Path, call: Call) -> No
     "name",
     ["weights.safetensors", "training.json", "optimiser.safetensors", "config.yaml"],
 )
-def test_a_cut_checkpoint_is_not_resumed_and_nothing_is_lost(
+def test_a_cut_checkpoint_is_set_aside_and_the_one_before_it_is_resumed(
     name: str, work: Path, call: Call
 ) -> None:
-    cut_in_half(newest(work) / name)
+    damaged = newest(work)
+    cut_in_half(damaged / name)
+    before = {path.name: path.read_bytes() for path in damaged.iterdir()}
+    result = call("train", "tiny.yaml", "--out", "run", "--resume", "training.steps=9")
+    assert result.code == 0, result.err
+    assert f"warning: {Path('run', 'checkpoints', damaged.name, name)} is damaged" in result.err
+    assert "set aside, resuming from step-00000003" in result.err
+    aside = damaged.with_name(f"damaged-{damaged.name}")
+    assert {path.name: path.read_bytes() for path in aside.iterdir()} == before
+    assert newest(work).name == "step-00000009"
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "training.json", "config.yaml"])
+def test_without_a_good_checkpoint_nothing_is_resumed_and_nothing_is_lost(
+    name: str, work: Path, call: Call
+) -> None:
+    for path in (work / "run" / "checkpoints").iterdir():
+        cut_in_half(path / name)
     before = {path: path.read_bytes() for path in work.rglob("*") if path.is_file()}
     result = call("train", "tiny.yaml", "--out", "run", "--resume", "training.steps=9")
     refused(result, str(Path("run", "checkpoints", newest(work).name)))

@@ -101,18 +101,61 @@ def test_vectors_are_computed_from_those_below_where_these_are_cached(
     )
 
 
+def without_checksums(folder: Path) -> None:
+    """As caches were before; damage is then not noticed."""
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row[:3]) + "\n" for row in rows))
+
+
 def test_what_lies_below_is_really_read(
     pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
 ) -> None:
     below = extract(pictures, encoder.below(), tmp_path)
     stored = below.folder / "features.f16"
     stored.write_bytes(bytes(stored.stat().st_size))  # all zeros
+    without_checksums(below.folder)
     found = extract(pictures, encoder, tmp_path).read(list(pictures)).values
     side = encoder.below().grid()
     zeros = torch.zeros(1, side[0] * side[1], below.key["dimension"])
     with torch.inference_mode():
         want = encoder.above(zeros)[0].numpy()
     np.testing.assert_allclose(found, np.stack([want] * 11), atol=2e-3 * np.abs(want).max())
+
+
+def test_damaged_vectors_below_are_computed_from_the_picture(
+    pictures: dict[str, Path], encoder: ImageEncoder, tmp_path: Path
+) -> None:
+    below = extract(pictures, encoder.below(), tmp_path)
+    stored = below.folder / "features.f16"
+    stored.write_bytes(bytes(stored.stat().st_size))
+    found = extract(pictures, encoder, tmp_path).read(["003.png"]).values[0]
+    want = direct(encoder, pictures["003.png"])
+    np.testing.assert_allclose(found, want, atol=2e-3 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("checksums", [True, False])
+def test_a_flipped_bit_is_noticed_and_computed_again(tmp_path: Path, checksums: bool) -> None:
+    items = texts(tmp_path / "t", [5, 1, 9])
+
+    def run() -> FeatureCache:
+        return generic.extract(items, tmp_path / "c", KEY, 3, prepare, encode, progress=False)
+
+    want = run().read(list(items)).values
+    content = bytearray((tmp_path / "c" / "features.f16").read_bytes())
+    content[6 * 6 + 3] ^= 4  # of the third item
+    (tmp_path / "c" / "features.f16").write_bytes(content)
+    if not checksums:  # a cache of before is read as it is
+        without_checksums(tmp_path / "c")
+        assert not np.array_equal(run().read(list(items)).values, want)
+        return
+    cache = run()
+    np.testing.assert_array_equal(cache.read(["item 0", "item 1"]).values, want[:2, :5])
+    for _ in range(2):  # it stays damaged in this process
+        with pytest.raises(DataError, match="features of 'item 2' are damaged; start again"):
+            cache.read(list(items))
+    assert len(FeatureCache(tmp_path / "c")) == 2
+    np.testing.assert_array_equal(run().read(list(items)).values, want)
+    np.testing.assert_array_equal(run().read(list(items)).values, want)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")

@@ -4,12 +4,14 @@ A cache is a folder, named for everything its vectors depend on, that only grows
 
     cache.json     version, dtype, dimension D, and the key: encoder, weights, preprocessing …
     features.f16   the vectors (L_i, D) of item after item
-    rows.jsonl     ["id", "stamp", L_i] of each item, written once its vectors are on the disk
+    rows.jsonl     ["id", "stamp", L_i, "checksum"] of each item, written once its vectors are on
+                   the disk; the CRC-32 is of the line's other values and of the vectors
 
 A run that is killed loses at most a batch, and the next one resumes where it stopped. The stamp is
-computed from the item's file: if the file changes, its vectors are computed again. In caches of
-version 1 all items have rows × columns vectors and the lines have no length; they are read as they
-are and become version 2 when items are added.
+computed from the item's file: if the file changes, its vectors are computed again. So they are if
+they turn out to be damaged: a line of length 0 withdraws them. In caches of version 1 all items
+have rows × columns vectors and the lines have no length; they are read as they are and become
+version 2 when items are added. Lines of earlier caches have no checksum.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,12 +27,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.data.durable import checksum, locked, replace_file, sync_folder, write_file
 from sightline.errors import DataError
 from sightline.types import Stream
 
 VERSION = 2
 Key = Mapping[str, Any]  # JSON: what the vectors depend on, apart from the items
-Row = tuple[str, str, int]  # id, stamp, length
+Row = tuple[str, str, int, str]  # id, stamp, length, checksum or "" where there is none
+WITHDRAWN = ""  # the stamp of no file
 
 
 class FeatureCache:
@@ -41,11 +45,15 @@ class FeatureCache:
         self.header = _read_header(self.folder)
         self.stamps: dict[str, str] = {}
         self._places: dict[str, tuple[int, int]] = {}  # id → its first vector, and how many
+        self._unchecked: dict[str, str] = {}  # id → checksum, until its vectors are first read
         total = 0
-        for name, stamp, length in _read_rows(self.folder, self.header):
-            self.stamps[name] = stamp
-            self._places[name] = total, length  # a later row replaces an earlier one
+        for name, stamp, length, check in _read_rows(self.folder, self.header):
+            self.stamps[name] = stamp  # a later row replaces an earlier one
+            self._places[name] = total, length
+            self._unchecked[name] = check
             total += length
+            if stamp == WITHDRAWN:
+                del self.stamps[name], self._places[name], self._unchecked[name]
         self.bytes = total * self.header.vector_bytes
         size = _size(self.folder / "features.f16")
         if size < self.bytes:
@@ -83,11 +91,26 @@ class FeatureCache:
         values = np.zeros((len(ids), lengths.max(initial=0), self.header.dimension), np.float16)
         # Plain reads take two thirds of a memory map's time, and no pages stay with the process.
         with open(self.folder / "features.f16", "rb", buffering=0) as file:
-            for row, (start, length) in zip(values, places, strict=True):
+            for name, row, (start, length) in zip(ids, values, places, strict=True):
                 file.seek(start * self.header.vector_bytes)
                 if file.readinto(row[:length]) != length * self.header.vector_bytes:
                     raise DataError(f"{file.name}: cut short; extract again to repair it")
+                if expected := self._unchecked.get(name):
+                    self._check(name, row[:length], expected)
         return Stream(values, np.arange(values.shape[1]) < lengths[:, None])
+
+    def _check(self, name: str, vectors: NDArray[np.float16], expected: str) -> None:
+        """Withdraw damaged vectors, so that the next extraction computes them again."""
+        if _checksum(name, self.stamps[name], vectors) == expected:
+            self._unchecked.pop(name, None)  # another thread may have come first
+            return
+        try:
+            with writing(self.folder, self.header):
+                write_file(self.folder / "rows.jsonl", _lines([(name, WITHDRAWN, 0, "")]), "ab")
+            cure = "start again to compute them again"
+        except (OSError, DataError):  # read-only here, or being written
+            cure = "delete the folder and extract again"
+        raise DataError(f"{self.folder}: the features of {name!r} are damaged; {cure}")
 
 
 @dataclass(frozen=True)
@@ -117,27 +140,24 @@ def is_complete(folder: Path, header: Header, stamps: Mapping[str, str]) -> bool
 def writing(folder: Path, header: Header) -> Iterator[dict[str, str]]:
     """The folder, made or repaired, locked against other writers; gives the stamp of each id."""
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as file:
+    with ExitStack() as stack:
         try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until the process ends, if killed
-        except ImportError:  # Windows: the user has to avoid two runs at once
-            pass
-        except OSError:
+            stack.enter_context(locked(folder / ".lock"))
+        except BlockingIOError:
             raise DataError(f"{folder}: another extraction is writing here; wait for it") from None
         yield _repair(folder, header)
 
 
 def append(folder: Path, items: Sequence[tuple[str, str, NDArray[np.float16]]]) -> None:
     """Add (id, stamp, vectors): first the vectors, and on the disk, then their lines."""
-    content = b"".join(vectors.tobytes() for *_, vectors in items)
-    lines = _lines([(name, stamp, len(vectors)) for name, stamp, vectors in items])
-    for name, data in (("features.f16", content), ("rows.jsonl", lines)):
-        with open(folder / name, "ab") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+    rows = [(name, stamp, len(v), _checksum(name, stamp, v)) for name, stamp, v in items]
+    write_file(folder / "features.f16", b"".join(v.tobytes() for *_, v in items), "ab")
+    write_file(folder / "rows.jsonl", _lines(rows), "ab")
+
+
+def _checksum(name: str, stamp: str, vectors: NDArray[np.float16]) -> str:
+    line = json.dumps([name, stamp, len(vectors)]).encode()
+    return checksum(np.ascontiguousarray(vectors).data, checksum(line))
 
 
 def _repair(folder: Path, header: Header) -> dict[str, str]:
@@ -146,17 +166,19 @@ def _repair(folder: Path, header: Header) -> dict[str, str]:
     if stored is not None and stored != header:
         raise DataError(f"{folder}: made by another encoder; delete the folder and extract again")
     rows = _read_rows(folder, stored or header)
-    ends = np.cumsum([0, *(length for *_, length in rows)]) * header.vector_bytes
+    ends = np.cumsum([0, *(length for _, _, length, _ in rows)]) * header.vector_bytes
     whole = int(np.searchsorted(ends, _size(folder / "features.f16"), side="right")) - 1
     lines = _lines(rows[:whole])
-    if _size(folder / "rows.jsonl") != len(lines):
-        _replace(folder / "rows.jsonl", lines)
+    if not lines or _size(folder / "rows.jsonl") != len(lines):
+        replace_file(folder / "rows.jsonl", lines)
     if stored is None or stored.length is not None:  # the lines of version 1 have lengths by now
         values = {"version": VERSION, "dtype": "float16", "dimension": header.dimension}
-        _replace(folder / "cache.json", json.dumps(values | {"key": header.key}, indent=1).encode())
+        content = json.dumps(values | {"key": header.key}, indent=1)
+        replace_file(folder / "cache.json", content.encode())
     with open(folder / "features.f16", "ab") as file:
         file.truncate(int(ends[whole]))
-    return {name: stamp for name, stamp, _ in rows[:whole]}
+    sync_folder(folder)
+    return {name: stamp for name, stamp, *_ in rows[:whole]}
 
 
 def _read_header(folder: Path) -> Header:
@@ -181,25 +203,19 @@ def _read_rows(folder: Path, header: Header) -> list[Row]:
     if not path.exists():
         return []
     *lines, _torn = path.read_bytes().split(b"\n")  # what follows the last newline is unfinished
-    fixed = [] if header.length is None else [header.length]
+    rows: list[Row] = []
     try:
-        rows = ([*json.loads(line), *fixed][:3] for line in lines)
-        return [(str(name), str(stamp), int(length)) for name, stamp, length in rows]
+        for line in lines:
+            name, stamp, *rest = json.loads(line)
+            length, check = [*(rest or [header.length]), ""][:2]
+            rows.append((str(name), str(stamp), int(length), str(check)))
+        return rows
     except (ValueError, TypeError):
         raise DataError(f"{path}: damaged; delete the folder and extract again") from None
 
 
 def _lines(rows: Sequence[Row]) -> bytes:
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    return b"".join(json.dumps(row if row[3] else row[:3]).encode() + b"\n" for row in rows)
 
 
 def _size(path: Path) -> int:

@@ -9,8 +9,10 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -64,7 +66,7 @@ def extract(
     bad: dict[str, str] = {}  # why a file cannot be used
     for name, path in items.items():
         try:
-            stamps[name] = _stamp(path)
+            stamps[name] = file_stamp(path)
         except DataError as error:
             bad[name] = str(error)
     if bad and not skip_bad:
@@ -72,6 +74,10 @@ def extract(
     if not is_complete(folder, header, stamps):
         with writing(folder, header) as known:
             todo = {name: items[name] for name in stamps if known.get(name) != stamps[name]}
+            changed = [name for name in todo if known.get(name)]
+            if changed and progress:
+                which = f"{len(changed)} replaced, such as {str(items[changed[0]])!r}"
+                print(f"{which}: computing the features again", file=sys.stderr)
             label = f"features of {folder.name}" if progress else None
             for number, batch in enumerate(_batches(todo, prepare, batch_size, bad, label)):
                 encoded = dict(zip(batch, encode(list(batch.values())), strict=True))
@@ -84,7 +90,12 @@ def extract(
                     if size > (free := shutil.disk_usage(folder).free):
                         message = f"features need {size:,} bytes, and {free:,} are free"
                         raise DataError(f"{folder}: {message}")
-                append(folder, [(n, stamps[n], v) for n, v in vectors.items()])
+                try:
+                    append(folder, [(n, stamps[n], v) for n, v in vectors.items()])
+                except OSError as error:
+                    raise DataError(
+                        f"{folder}: {error.strerror}; start again to continue"
+                    ) from None
     if bad and not skip_bad:
         raise _bad_files(bad, len(items))
     return FeatureCache(folder)
@@ -132,7 +143,7 @@ def _half(vectors: NDArray[Any], header: Header, folder: Path) -> NDArray[np.flo
     return half
 
 
-def _stamp(path: Path) -> str:
+def file_stamp(path: Path) -> str:
     """A file's size and a checksum of both its ends."""
     try:
         with open(path, "rb") as file:
@@ -212,12 +223,11 @@ def extract_features(
     names = {path: name for name, path in pictures.items()}
 
     def prepare(path: Path) -> NDArray[Any]:
-        if below is not None and below.stamps.get(names[path]) == _stamp(path):
-            stream = below.read([names[path]])  # (1, M', D')
-        else:
-            inputs = read_picture(path, key.spec, (key.rows, key.columns))
-            stream = inputs["pictures"]  # (1, 3, S, S)
-        return np.asarray(stream.values[0])
+        if below is not None and below.stamps.get(names[path]) == file_stamp(path):
+            with suppress(DataError):  # damaged
+                return np.asarray(below.read([names[path]]).values[0])  # (M', D')
+        inputs = read_picture(path, key.spec, (key.rows, key.columns))
+        return np.asarray(inputs["pictures"].values[0])  # (3, S, S)
 
     return extract(
         pictures,

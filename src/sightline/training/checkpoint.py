@@ -4,9 +4,10 @@
       checkpoints/step-00001000/   config.yaml vocab.json weights.safetensors
                                    training.json optimiser.safetensors
       best                         the name of the best checkpoint
-      log.jsonl  tensorboard/
+      log.jsonl  tensorboard/  .lock
 
-No pickled classes: tensors are safetensors, everything else is YAML or JSON.
+No pickled classes: tensors are safetensors, everything else is YAML or JSON. training.json has the
+CRC-32 of every file and of itself; checkpoints written before it did are read without the check.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from sightline.data.durable import (
+    checksum,
+    file_checksum,
+    locked,
+    replace_file,
+    sync_folder,
+    write_file,
+)
 from sightline.errors import CheckpointError, TrainingError
 from sightline.runtime.model_folder import best_checkpoint, plain_folder, reason
 
@@ -42,6 +52,10 @@ class Checkpoint:
     weights: Mapping[str, Tensor]
     training: Mapping[str, Any]  # JSON
     tensors: Mapping[str, Tensor]  # optimiser state, random state, carried state
+
+
+class DamageError(CheckpointError):
+    """A checkpoint that is not what was saved; the one before it may be."""
 
 
 class Run:
@@ -62,39 +76,105 @@ class Run:
             reason = f"{error.strerror}: {error.filename}"
             raise TrainingError(f"cannot write to {self.folder} ({reason}); give --out") from None
 
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """No other training writes here meanwhile."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(self.folder / ".lock"))
+            except BlockingIOError:
+                message = f"another training is writing to {self.folder}; wait for it or give --out"
+                raise TrainingError(message) from None
+            yield
+
     def newest(self) -> Path | None:
         return max(self.checkpoints.glob("step-*"), default=None)
+
+    def newest_good(self) -> tuple[Path, list[tuple[Path, DamageError]]]:
+        """The newest checkpoint that is what was saved, and the newer ones that are not."""
+        damaged: list[tuple[Path, DamageError]] = []
+        try:
+            paths = sorted(self.checkpoints.glob("step-*"), reverse=True)
+        except OSError as error:
+            raise CheckpointError(f"cannot read {self.checkpoints} ({error.strerror})") from None
+        for path in paths:
+            try:
+                verify(path)
+            except DamageError as error:
+                damaged.append((path, error))
+            else:
+                return path, damaged
+        if damaged:
+            raise damaged[0][1]
+        raise CheckpointError(f"{self.folder} holds no checkpoint")
+
+    def fall_back(self, resumed: Path, damaged: Sequence[Path], best_step: int | None) -> None:
+        """Rename damaged checkpoints, so that they do not count, and leave a `best` that is one.
+
+        The mark may also be missing because a crash came between a checkpoint and its mark.
+        """
+        try:
+            if best_step is not None:
+                best = self.checkpoints / f"step-{best_step:08d}"
+                marked = self.best()
+                if best in damaged or not best.is_dir():
+                    best = resumed if marked is None or marked in damaged else marked
+                if best != marked:
+                    self.mark_best(best)
+            for path in damaged:
+                aside = path.with_name(f"damaged-{path.name}")
+                shutil.rmtree(aside, ignore_errors=True)
+                os.replace(path, aside)
+            sync_folder(self.checkpoints)
+        except OSError as error:
+            raise TrainingError(f"could not write to {self.folder}: {error}") from None
 
     def best(self) -> Path | None:
         path = best_checkpoint(self.folder)
         return path if path is not None and path.is_dir() else None
 
+    def mark_best(self, checkpoint: Path) -> None:
+        replace_file(self.folder / "best", f"{checkpoint.name}\n".encode())
+
     def save(self, checkpoint: Checkpoint, *, is_best: bool, keep: int) -> Path:
         """Write a checkpoint; on any failure the ones before it are untouched."""
         final = self.checkpoints / f"step-{checkpoint.step:08d}"
-        if final.is_dir():  # the same step of the same run: nothing new to write
-            return final
         partial = self.checkpoints / f".partial-{final.name}"
         try:
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
-            _write(partial, checkpoint)
-            os.replace(partial, final)
+            if not final.is_dir():  # else the same step of the same run: nothing new to write
+                self._sweep()
+                partial.mkdir()
+                _write(partial, checkpoint)
+                os.replace(partial, final)
+                sync_folder(self.checkpoints)
             if is_best:
-                mark = self.folder / ".best"
-                mark.write_text(final.name + "\n", encoding="utf-8")
-                os.replace(mark, self.folder / "best")
+                self.mark_best(final)
         except (OSError, SafetensorError) as error:
             shutil.rmtree(partial, ignore_errors=True)
-            last = self.newest()
-            kept = f"; the last good checkpoint is {last}" if last else ""
-            raise TrainingError(f"could not write {final}: {error}{kept}") from None
-        self._discard(keep)
+            raise TrainingError(f"could not write {final}: {error}{self._kept()}") from None
+        with suppress(OSError):  # what cannot be removed stays
+            self._discard(keep)
         return final
 
+    def _kept(self) -> str:
+        with suppress(OSError):
+            if last := self.newest():
+                return f"; the last good checkpoint is {last}"
+        return ""
+
     def _discard(self, keep: int) -> None:
+        # an unreadable `best` raises: without its name the best checkpoint could be removed
+        mark = self.folder / "best"
+        best = mark.read_text(encoding="utf-8").strip() if mark.exists() else ""
         for path in sorted(self.checkpoints.glob("step-*"))[: -max(1, keep)]:
-            if path != self.best():
+            if path.name != best:
+                os.replace(path, path.with_name(f".old-{path.name}"))  # whole or not there
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what a crash left half written or half removed."""
+        for pattern in (".partial-*", ".old-*"):
+            for path in self.checkpoints.glob(pattern):
                 shutil.rmtree(path, ignore_errors=True)
 
 
@@ -103,11 +183,20 @@ def _write(folder: Path, checkpoint: Checkpoint) -> None:
         (folder / name).write_text(text, encoding="utf-8")
     save_file(_savable(checkpoint.weights), folder / WEIGHTS)
     save_file(_savable(checkpoint.tensors), folder / OPTIMISER)
-    training = {"format": FORMAT, "step": checkpoint.step, **checkpoint.training}
-    (folder / TRAINING).write_text(json.dumps(training, indent=1), encoding="utf-8")
-    for path in folder.iterdir():  # on disk before the rename makes them a checkpoint
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
+    seal(folder, {"step": checkpoint.step, **checkpoint.training})
+
+
+def seal(folder: Path, training: Mapping[str, Any]) -> None:
+    """Write training.json with everybody's checksum; the whole folder is then on the disk."""
+    sums = {path.name: file_checksum(path, sync=True) for path in sorted(folder.iterdir())}
+    content = {"format": FORMAT, **training, "files": sums}
+    content["checksum"] = checksum(_json(content))
+    write_file(folder / TRAINING, _json(content))
+    sync_folder(folder)
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, indent=1).encode()
 
 
 def _savable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -115,6 +204,48 @@ def _savable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 # ---------------------------------------------------------------------------------- reading
+
+
+def verify(folder: Path, but: Sequence[str] = ()) -> None:
+    """Raise DamageError unless every file, `but` these, is what was saved."""
+    sums = load_training(folder).get("files")
+    if sums is None:  # written before checksums were: at least whole
+        for name in {WEIGHTS, OPTIMISER}.difference(but):
+            _check_whole(folder / name)
+        return
+    for name, expected in sums.items():
+        path = folder / name
+        if name in but:
+            continue
+        try:
+            if path.parent != folder or not path.is_file():
+                raise DamageError(f"{path} is missing; the checkpoint is not whole")
+            same = file_checksum(path) == expected
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        if not same:
+            raise DamageError(
+                f"{path} is damaged or was changed (its checksum differs); "
+                "use another checkpoint of the run"
+            )
+
+
+def _check_whole(path: Path) -> None:
+    try:
+        with safe_open(path, "pt"):
+            pass
+    except (SafetensorError, FileNotFoundError) as error:
+        raise DamageError(f"{path} is missing, damaged or cut short ({error})") from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> CheckpointError:
+    # no DamageError: the file may be good, and the disk or its permissions at fault
+    return CheckpointError(
+        f"{path} cannot be read ({error.strerror}); "
+        "if it stays so, move its checkpoint away to use the one before it"
+    )
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
@@ -137,15 +268,24 @@ def load_training(folder: Path) -> dict[str, Any]:
     try:
         training: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         version = int(training["format"])
+        expected = training.pop("checksum", None)
+        sums = training.get("files")
+        same = expected == (None if sums is None else checksum(_json(training)))
+        if not isinstance(sums, dict | None):
+            raise TypeError("files")
     except FileNotFoundError:
-        raise CheckpointError(f"{path} is missing; the checkpoint is not whole") from None
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CheckpointError(f"{path} is damaged ({error}); use another checkpoint") from None
+        raise DamageError(f"{path} is missing; the checkpoint is not whole") from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DamageError(f"{path} is damaged ({error}); use another checkpoint") from None
     if version > FORMAT:
         raise CheckpointError(
             f"{folder} was written by a newer Sightline (format {version}, this one reads up to "
             f"{FORMAT}); upgrade with `pip install -U sightline`"
         )
+    if not same:
+        raise DamageError(f"{path} is damaged (its checksum differs); use another checkpoint")
     return training
 
 
@@ -179,7 +319,7 @@ def load_weights(model: nn.Module, folder: Path, optional: tuple[str, ...] = ())
     """
     plain_folder(folder)
     if (folder / TRAINING).exists():
-        load_training(folder)  # refuses a newer format
+        verify(folder, but=(CONFIG, OPTIMISER))  # a recipe may be edited, such as its paths
     tensors = load_tensors(folder / WEIGHTS)
     wanted = model.state_dict()
     for kind in optional:

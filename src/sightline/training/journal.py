@@ -12,6 +12,8 @@ from typing import Any
 from rich import progress
 from rich.console import Console
 
+from sightline.data.durable import replace_file
+from sightline.errors import TrainingError
 from sightline.training.checkpoint import Run
 
 
@@ -40,9 +42,12 @@ class Journal:
     @contextmanager
     def opened(self, step: int) -> Iterator[None]:
         """Continue from `step`: later lines of the log belong to a run that was lost."""
-        kept = read_log(self.run.log) if step and self.run.log.exists() else []
-        lines = [json.dumps(event) + "\n" for event in kept if event["step"] <= step]
-        self.run.log.write_text("".join(lines), encoding="utf-8")
+        try:
+            kept = read_log(self.run.log) if step and self.run.log.exists() else []
+            lines = [json.dumps(event) + "\n" for event in kept if event["step"] <= step]
+            replace_file(self.run.log, "".join(lines).encode())
+        except OSError as error:
+            raise self._failed(error) from None
         if self.wants_tensorboard:
             try:
                 from torch.utils.tensorboard.writer import SummaryWriter
@@ -65,11 +70,20 @@ class Journal:
     def record(self, kind: str, step: int, values: dict[str, float]) -> None:
         """One line of the log, and one point per value in TensorBoard."""
         event = {"kind": kind, "step": step, "time": round(time.time(), 1), **values}
-        with self.run.log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(event) + "\n")
-        if self.tensorboard is not None:
-            for name, value in values.items():
-                self.tensorboard.add_scalar(f"{kind}/{name}", value, step)
+        try:
+            with self.run.log.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(event) + "\n")
+            if self.tensorboard is not None:
+                for name, value in values.items():
+                    self.tensorboard.add_scalar(f"{kind}/{name}", value, step)
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: OSError) -> TrainingError:
+        reason = error.strerror or error
+        return TrainingError(
+            f"could not write the log {self.run.log} ({reason}); --resume continues"
+        )
 
     def say(self, text: str) -> None:
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -27,6 +27,7 @@ from sightline.training import checkpoint as files
 from sightline.training.averaging import Average
 from sightline.training.checkpoint import Checkpoint, Run
 from sightline.training.journal import Journal
+from sightline.training.machine import describe_machine, differences
 from sightline.training.optimisers import (
     build_optimiser,
     clip_gradient,
@@ -73,10 +74,7 @@ def train(
 ) -> Outcome:
     """Train a task into the folder `out`, or resume the run in it."""
     run = Run(out)
-    if run.newest() is not None and not resume:
-        raise TrainingError(
-            f"{run.folder} already holds a run; --resume continues it, --out names another folder"
-        )
+    _check_folder(run, resume)
     free = (*FREE_TO_CHANGE, *local_paths)
     return Trainer(task, run, console or Console(stderr=True), free).run_all(resume)
 
@@ -111,6 +109,7 @@ class Trainer:
             source = find_model(self.config.initial)
             files.load_weights(self.model, source, optional=self.model.optional_weights)
         self.optimiser = build_optimiser(self.config.optimiser, self.model)
+        self.machine = describe_machine(self.device)
         self.average = Average(self.model, self.config.ema)
         self.progress = Progress()
         self.carry: Any = None  # the state that truncated BPTT carries over
@@ -118,13 +117,14 @@ class Trainer:
         self.recent: list[dict[str, float]] = []  # since the last line of the log
 
     def run_all(self, resume: bool) -> Outcome:
-        if resume:
-            self.restore()
         self.run.create()
-        if resume:
-            self.journal.say(f"resuming at step {self.progress.step} of {self.run.folder}")
-        with self.journal.opened(self.progress.step), _interruptions() as interrupted:
-            reason = self._steps(interrupted)
+        with self.run.lock():
+            _check_folder(self.run, resume)  # another training may have ended meanwhile
+            if resume:
+                self.restore()
+                self.journal.say(f"resuming at step {self.progress.step} of {self.run.folder}")
+            with self.journal.opened(self.progress.step), _interruptions() as interrupted:
+                reason = self._steps(interrupted)
         return Outcome(self.progress, self.run, reason)
 
     def _steps(self, interrupted: dict[str, bool]) -> str:
@@ -256,18 +256,18 @@ class Trainer:
                 step=self.progress.step,
                 texts={files.CONFIG: recipes.to_yaml(self.task.recipe), **self.task.files},
                 weights=self.model.state_dict(),
-                training={"progress": asdict(self.progress), "data": self.task.fingerprint},
+                training={
+                    "progress": asdict(self.progress),
+                    "data": self.task.fingerprint,
+                    "machine": self.machine,
+                },
                 tensors=tensors,
             )
             return self.run.save(snapshot, is_best=is_best, keep=self.config.keep)
 
     def restore(self) -> None:
-        """Take up the newest checkpoint exactly where it stopped."""
-        folder = self.run.newest()
-        if folder is None:
-            raise TrainingError(
-                f"{self.run.folder} holds no checkpoint to resume; leave --resume out"
-            )
+        """Continue exactly from the newest checkpoint that is not damaged."""
+        folder, damaged = self.run.newest_good()
         training = files.load_training(folder)
         self._check_same(folder, training)
         files.load_weights(self.model, folder)
@@ -285,6 +285,16 @@ class Trainer:
         carry = [tensors[f"carry.{i}"].to(self.device) for i in range(2) if f"carry.{i}" in tensors]
         if carry:
             self.carry = self.model.carried(carry)
+        changes = differences(training.get("machine", {}), self.machine)
+        if changes:
+            self.journal.say(
+                f"warning: {'; '.join(changes)}: the result may differ in its last bits from that "
+                "of a run that was never stopped"
+            )
+        for _, reason in damaged:
+            self.journal.say(f"warning: {reason}; set aside, resuming from {folder.name}")
+        best_step = None if self.progress.best is None else self.progress.best_step
+        self.run.fall_back(folder, [path for path, _ in damaged], best_step)
 
     def _check_same(self, folder: Path, training: dict[str, Any]) -> None:
         recipe = self.task.recipe
@@ -296,11 +306,25 @@ class Trainer:
                 f"{folder} was trained with another {', '.join(refused)}; "
                 "resume with the same recipe, or train into another --out"
             )
-        same = training.get("data") == self.task.fingerprint
-        if not same or any(_text(folder / name) != text for name, text in self.task.files.items()):
+        # texts, and for other media also the files: digests that runs before today's do not have
+        stored, now = str(training.get("data")).split("+"), self.task.fingerprint.split("+")
+        files_differ = any(_text(folder / name) != text for name, text in self.task.files.items())
+        if files_differ or any(one != other for one, other in zip(stored, now, strict=False)):
+            replaced = " (files were replaced)" if stored[0] == now[0] and not files_differ else ""
             raise TrainingError(
-                f"{folder} was trained on other data than this; resume with the same files"
+                f"{folder} was trained on other data than this{replaced}; "
+                "resume with the same files"
             )
+
+
+def _check_folder(run: Run, resume: bool) -> None:
+    used = run.newest() is not None
+    if used and not resume:
+        raise TrainingError(
+            f"{run.folder} already holds a run; --resume continues it, --out names another folder"
+        )
+    if resume and not used:
+        raise TrainingError(f"{run.folder} holds no checkpoint to resume; leave --resume out")
 
 
 def _text(path: Path) -> str:
@@ -313,10 +337,10 @@ def _text(path: Path) -> str:
 def _differences(before: Any, after: Any, prefix: str = "") -> list[str]:
     if not (isinstance(before, dict) and isinstance(after, dict)):
         return [] if before == after else [prefix.removesuffix(".")]
-    differences = []
+    changed = []
     for key in dict.fromkeys([*before, *after]):
-        differences += _differences(before.get(key), after.get(key), f"{prefix}{key}.")
-    return differences
+        changed += _differences(before.get(key), after.get(key), f"{prefix}{key}.")
+    return changed
 
 
 @contextmanager

@@ -9,17 +9,30 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
+from sightline.data.durable import sync_folder
 from sightline.data.vocabulary import VOCAB
 from sightline.errors import CheckpointError
-from sightline.training.checkpoint import OPTIMISER, TRAINING, WEIGHTS, load_tensors
+from sightline.training.checkpoint import (
+    CONFIG,
+    OPTIMISER,
+    TRAINING,
+    WEIGHTS,
+    load_tensors,
+    seal,
+    verify,
+)
 
 
 def average_checkpoints(run: Path | str, out: Path | str, newest: int = 5) -> list[Path]:
     """Write the mean weights of a run's newest checkpoints to `out`; gives those it took."""
-    found = sorted(Path(run).glob("checkpoints/step-*"))[-newest:]
+    try:
+        found = sorted(Path(run).glob("checkpoints/step-*"))[-newest:]
+    except OSError as error:
+        raise CheckpointError(f"cannot read {run}: {error.strerror}") from None
     if not found:
         raise CheckpointError(f"{run} holds no checkpoints; give the folder of a run")
     return average_models(found, out)
@@ -28,33 +41,41 @@ def average_checkpoints(run: Path | str, out: Path | str, newest: int = 5) -> li
 def average_models(folders: Sequence[Path], out: Path | str) -> list[Path]:
     """Write the mean weights of models to `out`, all else as the last has it; gives them back."""
     found, out = list(folders), Path(out)
-    if out.exists():
-        raise CheckpointError(f"{out} is already there; name another folder")
-    if len({(folder / VOCAB).read_bytes() for folder in found if (folder / VOCAB).is_file()}) > 1:
-        raise CheckpointError(f"{found[0]} and the others have different vocabularies")
-    total: dict[str, Tensor] = {}
-    for folder in found:
-        tensors = load_tensors(folder / WEIGHTS)
-        if total and {k: v.shape for k, v in tensors.items()} != {
-            k: v.shape for k, v in total.items()
-        }:
-            raise CheckpointError(f"{folder} is of another model than {found[0]}")
-        for name, tensor in tensors.items():
-            # in double precision, begun with the first: what all share stays as it is, bit for bit
-            more = tensor.double()
-            total[name] = total[name] + more if name in total else more
-    kinds = {name: tensor.dtype for name, tensor in load_tensors(found[-1] / WEIGHTS).items()}
-    mean = {name: (sums / len(found)).to(kinds[name]) for name, sums in total.items()}
     partial = out.with_name(f".partial-{out.name}")
     try:
+        if out.exists():
+            raise CheckpointError(f"{out} is already there; name another folder")
+        mean = _mean(found)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         for path in found[-1].iterdir():
             if path.name not in (WEIGHTS, OPTIMISER, TRAINING):
                 shutil.copy(path, partial / path.name)
         save_file(mean, partial / WEIGHTS)
+        seal(partial, {})
         partial.replace(out)
-    except OSError as error:
+        sync_folder(out.parent)
+    except (OSError, SafetensorError) as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise CheckpointError(f"cannot write {out}: {error.strerror}") from None
+        raise CheckpointError(f"cannot write {out}: {error}") from None
     return found
+
+
+def _mean(folders: Sequence[Path]) -> dict[str, Tensor]:
+    vocabularies = {(each / VOCAB).read_bytes() for each in folders if (each / VOCAB).is_file()}
+    if len(vocabularies) > 1:
+        raise CheckpointError(f"{folders[0]} and the others have different vocabularies")
+    total: dict[str, Tensor] = {}
+    for folder in folders:
+        if (folder / TRAINING).exists():
+            verify(folder, but=(CONFIG, OPTIMISER))
+        tensors = load_tensors(folder / WEIGHTS)
+        if total and {k: v.shape for k, v in tensors.items()} != {
+            k: v.shape for k, v in total.items()
+        }:
+            raise CheckpointError(f"{folder} is of another model than {folders[0]}")
+        for name, tensor in tensors.items():
+            # in double precision, begun with the first: what all share stays as it is, bit for bit
+            more = tensor.double()
+            total[name] = total[name] + more if name in total else more
+    return {name: (sums / len(folders)).to(tensors[name].dtype) for name, sums in total.items()}

@@ -44,7 +44,7 @@ class TrainingTask(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Of the training data; a resumed run must see the same."""
+        """Of the training data, `+` of its files; a resumed run must see the same."""
 
     @property
     def metrics(self) -> tuple[str, ...]:

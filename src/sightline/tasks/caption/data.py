@@ -90,11 +90,13 @@ class CaptionData(ManifestData):
 
     @cached_property
     def fingerprint(self) -> str:
+        """Of what is learned, and after a plus sign, which early runs lack, of the files."""
         examples = [(picture, self._sequences(numbers)) for picture, numbers in self.examples]
-        content: tuple[Any, ...] = (self.pictures.key, examples)
+        learned: tuple[Any, ...] = (self.pictures.key, examples)
         weights = [*self.trust, *(example.weight for example in self.train)]
-        content += () if {*weights} == {1.0} else (weights,)  # as it was before there were any
-        return hashlib.sha256(repr(content).encode()).hexdigest()
+        learned += () if {*weights} == {1.0} else (weights,)  # as it was before there were any
+        contents = learned, sorted(self.pictures.stamps.items())
+        return "+".join(hashlib.sha256(repr(each).encode()).hexdigest() for each in contents)
 
     def build_model(self) -> EncoderDecoder:
         from sightline.tasks.caption.model import build_model
@@ -186,6 +188,7 @@ class CachedPictures:
         if recipe.encoder.learning == "upper":
             network, self.stream = network.below(), "lower"
         self.caches = [extract_features(pictures, network, recipe.features)]
+        self.stamps = {name: self.caches[0].stamps[name] for name in pictures}
         self.key = FeatureKey.of(network)
         if recipe.encoder.mirror:
             spec = network.spec
@@ -205,10 +208,13 @@ class PictureFiles:
     """Pixels, read each time: the whole encoder learns."""
 
     def __init__(self, network: ImageEncoder, pictures: Mapping[str, Path]) -> None:
+        from sightline.data.features import file_stamp
+
         self.layout = Layout.grid(*network.grid())
         self.spec = network.spec
         self.files = dict(pictures)
         self.key = (network.name, network.stride, network.spec)
+        self.stamps = {name: file_stamp(path) for name, path in pictures.items()}
 
     def inputs(self, ids: Sequence[str], mirrored: NDArray[np.bool_] | None = None) -> Inputs:
         specs = [self.spec] * len(ids)
