@@ -252,10 +252,10 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise _unreadable(path, error) from None
+        raise _damaged(path, error) from None
 
 
-def _unreadable(path: Path, error: Exception) -> CheckpointError:
+def _damaged(path: Path, error: Exception) -> CheckpointError:
     if isinstance(error, FileNotFoundError):
         return CheckpointError(f"{path} is missing; the checkpoint is not whole")
     return CheckpointError(
@@ -307,7 +307,7 @@ def require_fit(build: Callable[[], nn.Module], folder: Path) -> None:
         with safe_open(path, "pt") as file:
             given = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
-        raise _unreadable(path, error) from None
+        raise _damaged(path, error) from None
     _compare(wanted, given, path)
 
 
