@@ -146,6 +146,20 @@ def test_every_kind_of_picture_is_decoded_within_the_documented_memory(side):
 # ---------------------------------------------------------------- the service
 
 
+def test_it_is_not_ready_while_no_decoder_starts(models, monkeypatch):
+    with running(models, Limits(**PATIENT)) as server:
+        pool = server.service.decoders
+        wait_for(lambda: all(each._process for each in pool._all))
+        monkeypatch.setattr("sightline.serve.decoders._CONTEXT", None)
+        for each in pool._all:
+            each.kill()
+        assert post(server.client, picture_bytes()).status_code == 500
+        assert server.client.get("/readyz").status_code == 503
+        monkeypatch.undo()
+        wait_for(lambda: server.client.get("/readyz").status_code == 200)
+        assert post(server.client, picture_bytes()).status_code == 200
+
+
 def scan_bomb():
     file = io.BytesIO()
     Image.linear_gradient("L").resize((1000, 1000)).save(file, "JPEG", progressive=True)

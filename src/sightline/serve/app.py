@@ -73,6 +73,8 @@ class Service:
 
     @property
     def ready(self) -> bool:
+        if self.decoders.broken:  # no request will come that would try again
+            self.decoders.warm(self.readers)
         return self.batcher.alive and not self.decoders.broken and not self.guard.draining
 
     # ------------------------------------------------------------------ work

@@ -68,7 +68,7 @@ class Decoders:
                 f"decoding takes more than {self._seconds:g} s; scale the picture down or save it "
                 "as another kind"
             ) from None
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):
             self._restart(decoder, "died")
             raise DataError("the file ended its decoder; save it as another kind") from None
         except MemoryError:
@@ -83,9 +83,9 @@ class Decoders:
             if not self._closed.is_set():
                 decoder.start()
             self.broken = False
-        except Exception:
+        except Exception as error:
             self.broken = True
-            raise
+            raise RuntimeError("a decoder does not start") from error
 
     def _restart(self, decoder: _Decoder, why: str) -> None:
         decoder.kill()
@@ -127,7 +127,7 @@ class _Decoder:
             answers.close()
             if not back.poll(_STARTING) or back.recv() != "ready":
                 process.kill()
-                raise TimeoutError("a decoder does not start")
+                raise RuntimeError("a decoder does not start")
             self._process, self._pipes = process, (to, back)
             self._shared = memoryview(shared).cast("B")
 
