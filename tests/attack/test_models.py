@@ -260,6 +260,38 @@ def test_a_run_with_a_fifo_or_a_link_is_refused(tmp_path, name):
         sightline.load(folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("training.json", b"[" * 200_000),
+        ("training.json", b'{"format": 1e999}'),
+        ("weights.safetensors", b""),
+        ("weights.safetensors", (1 << 62).to_bytes(8, "little") + b"{}"),
+        ("weights.safetensors", b"\x02" + bytes(7) + b"{}"),
+        ("best", b"../../model"),
+        ("best", b"\x1b[2J"),
+    ],
+)
+def test_a_damaged_run_is_refused_in_one_line(tmp_path, name, content):
+    checkpoint = save_language_model(tmp_path / "run" / "checkpoints" / "step-00000001")
+    folder = tmp_path / "run" if name == "best" else checkpoint
+    (folder / name).write_bytes(content)
+    with pytest.raises(CheckpointError) as error:
+        sightline.load(tmp_path / "run")
+    assert_one_line(str(error.value))
+
+
+def test_a_tensor_s_name_is_made_printable(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    path = save_language_model(tmp_path / "run") / "weights.safetensors"
+    tensors = {name: tensor.clone() for name, tensor in load_file(path).items()}
+    save_file({**tensors, "\x1b[2J": tensors["decoder.embed.weight"].clone()}, path)
+    with pytest.raises(CheckpointError, match="not in this model") as error:
+        sightline.load(path.parent)
+    assert_one_line(str(error.value))
+
+
 def test_pictures_are_described_as_before(tmp_path):
     """The checks refuse nothing of a sound model."""
     export(save_captioner(tmp_path / "model"), tmp_path / "export")

@@ -75,8 +75,12 @@ def onnxruntime() -> Any:
 
 def reason(error: Exception) -> str:
     """The first line of onnxruntime's complaint, which may quote names in the graph."""
-    line = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    return printable((str(error).strip() or type(error).__name__).splitlines()[0])
+
+
+def printable(text: str) -> str:
+    """What a model's folder says, fit for a message: short, and without escape codes."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:300])
 
 
 def session_options(
@@ -123,7 +127,8 @@ def find_model(model: Path | str) -> Path:
         return plain_folder(path)
     best, checkpoints = best_checkpoint(path), sorted(path.glob("checkpoints/step-*"))
     if best is not None and best not in checkpoints:  # another would not be the model that is meant
-        raise CheckpointError(f"{best} is gone, the best of {path}; give another checkpoint of it")
+        gone = printable(best.name)
+        raise CheckpointError(f"{gone} is gone, the best of {path}; give another checkpoint of it")
     if not checkpoints:
         raise CheckpointError(f"{path} holds no model; give the folder of a run or of a checkpoint")
     return plain_folder(best or checkpoints[-1])

