@@ -236,14 +236,14 @@ def _check_whole(path: Path) -> None:
             pass
     except (SafetensorError, FileNotFoundError) as error:
         raise DamageError(f"{path} is missing, damaged or cut short ({error})") from None
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # torch maps the file
         raise _unreadable(path, error) from None
 
 
-def _unreadable(path: Path, error: OSError) -> CheckpointError:
+def _unreadable(path: Path, error: Exception) -> CheckpointError:
     # no DamageError: the file may be good, and the disk or its permissions at fault
     return CheckpointError(
-        f"{path} cannot be read ({error.strerror}); "
+        f"{path} cannot be read ({error}); "
         "if it stays so, move its checkpoint away to use the one before it"
     )
 
@@ -253,7 +253,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except FileNotFoundError:
         raise CheckpointError(f"{path} is missing; the checkpoint is not whole") from None
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, RuntimeError) as error:  # torch maps the file
         raise CheckpointError(
             f"{path} is damaged or cut short ({error}); use another checkpoint of the run"
         ) from None
