@@ -85,6 +85,8 @@ class Run:
             except BlockingIOError:
                 message = f"another training is writing to {self.folder}; wait for it or give --out"
                 raise TrainingError(message) from None
+            except OSError as error:
+                raise TrainingError(f"cannot write to {self.folder} ({error})") from None
             yield
 
     def newest(self) -> Path | None:
@@ -131,7 +133,9 @@ class Run:
 
     def best(self) -> Path | None:
         path = best_checkpoint(self.folder)
-        return path if path is not None and path.is_dir() else None
+        if path is None or path.parent != self.checkpoints:  # no file, or an empty one
+            return None
+        return path if path.is_dir() else None
 
     def mark_best(self, checkpoint: Path) -> None:
         replace_file(self.folder / "best", f"{checkpoint.name}\n".encode())
