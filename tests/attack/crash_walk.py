@@ -190,7 +190,7 @@ class MarkBest(Save):
     def check(self, folder, code):
         run = Run(folder)
         assert good(run) == {1, 2, 3}
-        assert int(run.best().name[5:]) == 2 if code == DONE else run.best() is not None
+        assert int(run.best().name[5:]) in ({2} if code == DONE else {1, 2})
 
     def again(self, folder):
         self.act(folder)
@@ -219,7 +219,7 @@ class FallBack(Save):
         run = Run(folder)
         there = {path.name for path in run.checkpoints.iterdir()}
         assert {"step-00000001", "step-00000002"} <= there
-        assert run.best() is not None
+        assert int(run.best().name[5:]) in (1, 3)
         if code == DONE:
             assert good(run) == {1, 2}
             assert run.best().name == "step-00000001"
@@ -271,12 +271,9 @@ class Cache:
         return np.full((number + 1, 3), number, np.float16)
 
     def add(self, folder, numbers):
-        try:
-            with writing(folder, self.header) as known:
-                numbers = [number for number in numbers if str(number) not in known]
-                append(folder, [(str(n), f"stamp {n}", self.vectors(n)) for n in numbers])
-        except OSError as error:  # `extract` does the same
-            raise UserError(str(error)) from None
+        with writing(folder, self.header) as known:
+            numbers = [number for number in numbers if str(number) not in known]
+            append(folder, [(str(n), f"stamp {n}", self.vectors(n)) for n in numbers])
 
     def setup(self, folder):
         self.add(folder, range(3))

@@ -170,6 +170,40 @@ def test_the_damaged_best_gives_way_to_a_good_one(run):
     files.verify(run.best())
 
 
+def test_nothing_is_removed_before_what_replaces_it_is_on_the_disk(run, monkeypatch):
+    """The order that a power cut would show."""
+    events = []
+
+    def recorded(place, name):
+        right = getattr(place, name)
+
+        def call(first, *rest, **options):
+            described = f"/proc/self/fd/{first}" if isinstance(first, int) else first
+            where = os.path.realpath(described) if isinstance(first, int) else str(described)
+            events.append((name, os.path.relpath(where, run.folder), *map(str, rest)))
+            return right(first, *rest, **options)
+
+        monkeypatch.setattr(place, name, call)
+
+    recorded(os, "fsync")
+    recorded(os, "replace")
+    weights = {"w": torch.ones(3)}
+    run.save(files.Checkpoint(99, {"config.yaml": ""}, weights, {}, {}), is_best=True, keep=1)
+    names = [event[:2] for event in events]
+    partial = "checkpoints/.partial-step-00000099"
+    written = {f"{partial}/{name}" for name in (*NAMES, "") if name != "vocab.json"}
+    moved = names.index(("replace", partial))
+    assert {f"{where}/" if where == partial else where for _, where in names[:moved]} == written
+    assert names[moved + 1] == ("fsync", "checkpoints")
+    assert names[moved + 2 : moved + 5] == [
+        ("fsync", ".best.tmp"),
+        ("replace", ".best.tmp"),
+        ("fsync", "."),
+    ]
+    removed = [where for name, where in names[moved + 5 :] if name == "replace"]
+    assert removed == [f"checkpoints/step-{step:08d}" for step in (5, 10, 15, 20)]
+
+
 def test_two_trainings_cannot_write_into_one_folder(run):
     pytest.importorskip("fcntl")
     before = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}

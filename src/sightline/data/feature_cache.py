@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,7 @@ class FeatureCache:
             with writing(self.folder, self.header):
                 write_file(self.folder / "rows.jsonl", _lines([(name, WITHDRAWN, 0, "")]), "ab")
             cure = "start again to compute them again"
-        except (OSError, DataError):  # read-only here, or being written
+        except DataError:  # read-only here, or being written
             cure = "delete the folder and extract again"
         raise DataError(f"{self.folder}: the features of {name!r} are damaged; {cure}")
 
@@ -139,13 +139,14 @@ def is_complete(folder: Path, header: Header, stamps: Mapping[str, str]) -> bool
 @contextmanager
 def writing(folder: Path, header: Header) -> Iterator[dict[str, str]]:
     """The folder, made or repaired, locked against other writers; gives the stamp of each id."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(locked(folder / ".lock"))
-        except BlockingIOError:
-            raise DataError(f"{folder}: another extraction is writing here; wait for it") from None
-        yield _repair(folder, header)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder / ".lock"):
+            yield _repair(folder, header)
+    except BlockingIOError:
+        raise DataError(f"{folder}: another extraction is writing here; wait for it") from None
+    except OSError as error:
+        raise DataError(f"{folder}: {error.strerror}; start again to continue") from None
 
 
 def append(folder: Path, items: Sequence[tuple[str, str, NDArray[np.float16]]]) -> None:

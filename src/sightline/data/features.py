@@ -90,12 +90,7 @@ def extract(
                     if size > (free := shutil.disk_usage(folder).free):
                         message = f"features need {size:,} bytes, and {free:,} are free"
                         raise DataError(f"{folder}: {message}")
-                try:
-                    append(folder, [(n, stamps[n], v) for n, v in vectors.items()])
-                except OSError as error:
-                    raise DataError(
-                        f"{folder}: {error.strerror}; start again to continue"
-                    ) from None
+                append(folder, [(n, stamps[n], v) for n, v in vectors.items()])
     if bad and not skip_bad:
         raise _bad_files(bad, len(items))
     return FeatureCache(folder)

@@ -85,6 +85,8 @@ class Run:
             except BlockingIOError:
                 message = f"another training is writing to {self.folder}; wait for it or give --out"
                 raise TrainingError(message) from None
+            except OSError as error:
+                raise TrainingError(f"cannot write to {self.folder} ({error})") from None
             yield
 
     def newest(self) -> Path | None:
@@ -131,7 +133,9 @@ class Run:
 
     def best(self) -> Path | None:
         path = best_checkpoint(self.folder)
-        return path if path is not None and path.is_dir() else None
+        if path is None or path.parent != self.checkpoints:  # no file, or an empty one
+            return None
+        return path if path.is_dir() else None
 
     def mark_best(self, checkpoint: Path) -> None:
         replace_file(self.folder / "best", f"{checkpoint.name}\n".encode())
@@ -236,14 +240,14 @@ def _check_whole(path: Path) -> None:
             pass
     except (SafetensorError, FileNotFoundError) as error:
         raise DamageError(f"{path} is missing, damaged or cut short ({error})") from None
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # torch maps the file
         raise _unreadable(path, error) from None
 
 
-def _unreadable(path: Path, error: OSError) -> CheckpointError:
+def _unreadable(path: Path, error: Exception) -> CheckpointError:
     # no DamageError: the file may be good, and the disk or its permissions at fault
     return CheckpointError(
-        f"{path} cannot be read ({error.strerror}); "
+        f"{path} cannot be read ({error}); "
         "if it stays so, move its checkpoint away to use the one before it"
     )
 
@@ -251,7 +255,7 @@ def _unreadable(path: Path, error: OSError) -> CheckpointError:
 def load_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, RuntimeError) as error:  # torch maps the file
         raise _damaged(path, error) from None
 
 
