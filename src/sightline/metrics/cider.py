@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from sightline.errors import DataError
+from sightline.media.text import read_bytes
 from sightline.metrics.base import Corpus, Floats, MeanMetric, ScoreInfo, mean_statistics
 from sightline.metrics.ngrams import ORDERS, Counts, Ints
 
@@ -58,12 +59,9 @@ class DocumentFrequencies:
     def load(cls, path: Path | str) -> DocumentFrequencies:
         """Read what `save` wrote."""
         try:
-            with (gzip.open if str(path).endswith(".gz") else open)(
-                path, "rt", encoding="utf-8"
-            ) as f:
-                content = json.load(f)
+            content = json.loads(read_bytes(path))
             return cls(int(content["documents"]), dict(content["frequencies"]))
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise DataError(
                 f"{path}: not a file of document frequencies ({error}); "
                 "write one with sightline.metrics.DocumentFrequencies.of(references).save(path)"
