@@ -207,7 +207,9 @@ class _Run:
         shown = [column for column, key in enumerate(keys) if self._shown(key)]
         names = [keys[column] for column in shown]
         rows = map(np.ndarray.tolist, table[:, shown])  # one by one: as lists they take much more
-        return {item: dict(zip(names, row, strict=True)) for item, row in zip(ids, rows, strict=True)}
+        return {
+            item: dict(zip(names, row, strict=True)) for item, row in zip(ids, rows, strict=True)
+        }
 
 
 def _metric_name(name: str) -> str:
