@@ -4,8 +4,13 @@ A command's file imports only typer at its top and what it needs inside the func
 `sightline --help` starts in a fraction of a second and never imports torch.
 """
 
+import errno
+import io
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
 
 import typer
 
@@ -25,6 +30,7 @@ from sightline.commands import (
 )
 from sightline.errors import UserError
 from sightline.tasks import all_specs
+from sightline.tasks.command_line import echo
 from sightline.tasks.spec import find
 
 app = typer.Typer(
@@ -59,12 +65,35 @@ app.add_typer(prepare.prepare, name="prepare")
 
 
 def main() -> None:
-    """Run the command line; a user's mistake is one line on stderr and exit code 2."""
+    """Run the command line; a user's mistake is one line on stderr and exit code 2.
+
+    A full disk is such a line too; a reader of stdout that is gone ends the command quietly.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None if closed
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, where an error can still be told
     except UserError as error:
-        print(f"sightline: {error}", file=sys.stderr)
-        sys.exit(2)
+        _fail(str(error))
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise
+        if sys.stdout is not None:  # what it still holds is lost: nothing is to report it at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno == errno.EPIPE:
+            sys.exit(1)
+        _fail(f"cannot write: {error.strerror}")
+
+
+def _fail(message: str) -> NoReturn:
+    with suppress(OSError):
+        echo(f"sightline: {message}", err=True)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

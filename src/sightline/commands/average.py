@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from sightline.tasks.command_line import echo
+
 
 def average(
     models: Annotated[list[Path], typer.Argument(help="A run's folder; or several models.")],
@@ -25,4 +27,4 @@ def average(
         taken = average_checkpoints(models[0], out, newest)
     else:
         taken = average_models([find(model) for model in models], out)
-    typer.echo(f"{out}: the mean of {', '.join(str(path) for path in taken)}")
+    echo(f"{out}: the mean of {', '.join(str(path) for path in taken)}")

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from sightline.tasks.command_line import echo
+
 
 def curves(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")],
@@ -17,4 +19,4 @@ def curves(
     from sightline.figures import draw_curves
 
     draw_curves(runs, out, metric)
-    typer.echo(f"wrote {out}", err=True)
+    echo(f"wrote {out}", err=True)

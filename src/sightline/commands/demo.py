@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import typer
+from sightline.tasks.command_line import echo
 
 CAPTIONER, LANGUAGE_MODEL = "default", "shakespeare"
 OUT = Path("demo")
@@ -20,7 +20,7 @@ def demo() -> None:
     """Describe the sample photos and write a few verses; the figures go to demo/."""
     describe_photos(CAPTIONER)
     write_verses()
-    typer.echo("\nNext: `sightline --help`, README.md, docs/")
+    echo("\nNext: `sightline --help`, README.md, docs/")
 
 
 def describe_photos(model: Path | str) -> None:
@@ -29,7 +29,7 @@ def describe_photos(model: Path | str) -> None:
     from sightline.report import ReportItem, write_report
     from sightline.samples import samples
 
-    typer.echo(f"Loading the captioner `{model}` …\n")
+    echo(f"Loading the captioner `{model}` …\n")
     captioner = sightline.load(model)
     photos = samples()
     began = time.perf_counter()
@@ -37,19 +37,19 @@ def describe_photos(model: Path | str) -> None:
     seconds = time.perf_counter() - began
     items = []
     for photo, description in zip(photos, descriptions, strict=True):
-        typer.echo(f"  {photo.name:18} {description.text}")
+        echo(f"  {photo.name:18} {description.text}")
         description.figure(OUT / "photos" / f"{photo.path.stem}.png", photo.path)
         name = f"{photo.name}: {photo.credit}"
         items.append(ReportItem(name, photo.path, (photo.alt,), description, {}))
-    typer.echo(f"\n   ({len(photos) / seconds:,.1f} photos a second)")
+    echo(f"\n   ({len(photos) / seconds:,.1f} photos a second)")
     moving = OUT / "photos" / f"{photos[0].path.stem}.gif"
     descriptions[0].figure(moving, photos[0].path)
     title = "Photos that ship with Sightline"
     write_report(OUT / "photos.html", items, title=title, metrics={"corpus": {}})
-    typer.echo("\nWhere it looked for each word:")
-    typer.echo(f"  {OUT / 'photos.html'!s:22} all of them; point at a word")
-    typer.echo(f"  {OUT / 'photos/*.png'!s:22} a figure per photo")
-    typer.echo(f"  {moving!s:22} one that moves\n")
+    echo("\nWhere it looked for each word:")
+    echo(f"  {OUT / 'photos.html'!s:22} all of them; point at a word")
+    echo(f"  {OUT / 'photos/*.png'!s:22} a figure per photo")
+    echo(f"  {moving!s:22} one that moves\n")
 
 
 def write_verses() -> None:
@@ -58,18 +58,18 @@ def write_verses() -> None:
     from sightline.figures import draw_surprise
     from sightline.samples import FOLDER
 
-    typer.echo(f"Loading the language model `{LANGUAGE_MODEL}` that ships with Sightline …")
+    echo(f"Loading the language model `{LANGUAGE_MODEL}` that ships with Sightline …")
     model = sightline.load(LANGUAGE_MODEL)
     began, count = time.perf_counter(), 0
     for step in model.stream("ROMEO:\n", length=240, temperature=0.7, seed=1):
-        typer.echo(step.text[count:], nl=False)
+        echo(step.text[count:], nl=False)
         count = len(step.text)
-    typer.echo(f"\n   ({count / (time.perf_counter() - began):,.0f} characters a second)")
+    echo(f"\n   ({count / (time.perf_counter() - began):,.0f} characters a second)")
 
     drawn = model.describe("JULIET:\n", length=500, temperature=0.8, seed=3)
     draw_surprise(drawn, OUT / "written.png")
     verse = (FOLDER / "sonnet.txt").read_text()  # not in the plays that the model learned from
     draw_surprise(model.force([""], [verse])[0], OUT / "read.png")
-    typer.echo("\nPictures, each character shaded by how much it surprised the model:")
-    typer.echo(f"  {OUT / 'written.png'}  what it wrote")
-    typer.echo(f"  {OUT / 'read.png'}     a sonnet that it had not read before")
+    echo("\nPictures, each character shaded by how much it surprised the model:")
+    echo(f"  {OUT / 'written.png'}  what it wrote")
+    echo(f"  {OUT / 'read.png'}     a sonnet that it had not read before")

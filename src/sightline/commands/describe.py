@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.tasks.command_line import Device
+from sightline.tasks.command_line import Device, echo, echo_json, standard_input
 
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer
@@ -74,7 +74,7 @@ def describe(
         if figure is not None and not isinstance(result, str):
             path = figure / f"{_stem(name, describer)}.{figure_format}"
             result.figure(path, source)
-            typer.echo(f"wrote {path}", err=True)
+            echo(f"wrote {path}", err=True)
     if failed:
         raise typer.Exit(2)
 
@@ -103,7 +103,6 @@ def _outcomes(
     describer: Describer, names: list[str], options: dict[str, Any]
 ) -> Iterator[tuple[str, Any, Description | str]]:
     """For each source in order: its name, what was read, and its description or what was wrong."""
-    import sys
 
     from sightline.errors import DataError
     from sightline.runtime.describer import Options
@@ -116,7 +115,7 @@ def _outcomes(
         sources: dict[int, Any] = {}
         errors: dict[int, str] = {}
         for number, name in enumerate(some):
-            sources[number] = sys.stdin.buffer.read() if name == "-" else name
+            sources[number] = standard_input().read() if name == "-" else name
             try:
                 inputs[number] = describer.reader.read(sources[number], **reading)
             except DataError as error:
@@ -135,15 +134,14 @@ def _stem(name: str, describer: Describer) -> str:
 
 
 def _show(name: str, result: Description | str, *, as_json: bool, alone: bool) -> None:
-    import json
 
     if as_json:
         content = {"error": result} if isinstance(result, str) else result.to_json()
-        typer.echo(json.dumps({"file": name, **content}, ensure_ascii=False))
+        echo_json({"file": name, **content})
     elif isinstance(result, str):
-        typer.echo(f"sightline: {result}", err=True)
+        echo(f"sightline: {result}", err=True)
     else:
         start = "" if alone else f"{name}: "
-        typer.echo(start + result.text)
+        echo(start + result.text)
         for other in result.alternatives:
-            typer.echo(" " * len(start) + f"{other.text}  ({other.score:.2f})")
+            echo(" " * len(start) + f"{other.text}  ({other.score:.2f})")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.tasks.command_line import Device
+from sightline.tasks.command_line import Device, echo, echo_json
 
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer
@@ -34,7 +34,6 @@ def evaluate(
     device: Device = "auto",
 ) -> None:
     """Print a model's metrics on data that it was not trained on."""
-    import json
 
     from sightline.tasks import load_for, spec_of
 
@@ -45,7 +44,7 @@ def evaluate(
         kept = ("corpus", "signatures", "intervals")
         shown = {key: value for key, value in result.scores.items() if key in kept}
         texts = {"texts": result.texts} if result.examples else {}
-        typer.echo(json.dumps({**shown, **texts}, ensure_ascii=False))
+        echo_json({**shown, **texts})
     else:
         _table(spec, loaded, result)
     if report is not None:
@@ -76,7 +75,7 @@ def _report(path: Path, spec: TaskSpec, model: Describer, result: Evaluation, lo
         curves=read_log(log) if log.is_file() else (),  # a run has its log, a zoo model none
         paper=_paper(spec, model),
     )
-    typer.echo(f"wrote {path}", err=True)
+    echo(f"wrote {path}", err=True)
 
 
 def _table(spec: TaskSpec, model: Describer, result: Evaluation) -> None:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from sightline.tasks.command_line import echo
+
 
 def export(
     model: Annotated[str, typer.Argument(help="A run's folder or a checkpoint's.")],
@@ -28,6 +30,6 @@ def export(
     held_out = None if check is None else Check(check, split)
     found = write(model, out, "int8" if int8 else "int16", held_out)
     size = sum(path.stat().st_size for path in out.iterdir())
-    typer.echo(f"wrote {out} ({size / 1e6:.1f} MB)")
+    echo(f"wrote {out} ({size / 1e6:.1f} MB)")
     if found is not None:
-        typer.echo(str(found))
+        echo(str(found))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sightline.tasks.command_line import Device
+from sightline.tasks.command_line import Device, echo
 
 
 def features(
@@ -44,9 +44,9 @@ def features(
     stored = extract_features(pictures, network, cache, batch_size=batch_size, skip_bad=skip_bad)
     absent = [name for name in pictures if name not in stored]
     if absent:
-        typer.echo(f"note: {len(absent)} left out, such as {absent[0]}", err=True)
+        echo(f"note: {len(absent)} left out, such as {absent[0]}", err=True)
     key = stored.key
-    typer.echo(
+    echo(
         f"{stored.folder}: {len(pictures) - len(absent):,} pictures, "
         f"{key['rows']} x {key['columns']} x {key['dimension']}"
     )

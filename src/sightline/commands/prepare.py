@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sightline.tasks.command_line import echo
+
 if TYPE_CHECKING:
     from sightline.data.converters.files import Prepared
 
@@ -136,5 +138,5 @@ def _write(prepared: Prepared, out: Path) -> None:
 
     write_manifest(out, prepared.examples)
     for note in prepared.notes:
-        typer.echo(f"note: {note}", err=True)
-    typer.echo(f"{out}: {prepared.summary()}")
+        echo(f"note: {note}", err=True)
+    echo(f"{out}: {prepared.summary()}")

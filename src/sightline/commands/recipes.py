@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from sightline.tasks.command_line import echo, echo_json
+
 SHIPPED = Path(__file__).parents[1] / "recipes"
 
 
@@ -12,17 +14,16 @@ def recipes(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """List the recipes that come with Sightline."""
-    import json
 
     from sightline.config import top_level
 
     lines = {name: top_level(SHIPPED / f"{name}.yaml", "description") or "" for name in names()}
     if as_json:
-        typer.echo(json.dumps(lines, indent=1))
+        echo_json(lines, indent=1)
         return
     width = max(map(len, lines), default=0)
     for name, description in lines.items():
-        typer.echo(f"{name:<{width}}  {description}")
+        echo(f"{name:<{width}}  {description}")
 
 
 def names() -> list[str]:

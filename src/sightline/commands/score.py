@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sightline.tasks.command_line import echo, echo_json
+
 if TYPE_CHECKING:
     from sightline.metrics import Comparison, Scores
 
@@ -46,7 +48,6 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Score captions against references as the COCO evaluation does, without Java."""
-    import sys
 
     from sightline import metrics as scoring
     from sightline.metrics.files import read_hypotheses, read_references
@@ -68,7 +69,7 @@ def score(
     if per_item is not None:
         _write_items(per_item, result)
     for note in result["notes"]:
-        print(f"sightline: {note}", file=sys.stderr)
+        echo(f"sightline: {note}", err=True)
     if as_json:
         _print_json(result, comparison, compare)
     else:
@@ -77,13 +78,12 @@ def score(
 
 
 def _print_json(result: Scores, comparison: Comparison | None, other: Path | None) -> None:
-    import json
 
     content: dict[str, Any] = {key: result[key] for key in ("corpus", "signatures", "intervals")}
     if comparison is not None:
         kept = {key: comparison[key] for key in ("difference", "intervals", "p")}
         content["comparison"] = {"with": str(other), "corpus": comparison["second"], **kept}
-    print(json.dumps(content, indent=2))
+    echo_json(content, indent=2)
 
 
 def _write_items(path: Path, result: Scores) -> None:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from sightline.tasks.command_line import echo
+
 
 def serve(
     model: Annotated[
@@ -54,5 +56,5 @@ def serve(
     logs.configure()
     shown = f"[{host}]" if ":" in host else host
     names = ", ".join(each.name for each in models)
-    typer.echo(f"Serving {names} at http://{shown}:{listener.getsockname()[1]}/", err=True)
+    echo(f"Serving {names} at http://{shown}:{listener.getsockname()[1]}/", err=True)
     Server(Service(models, limits, key)).run([listener])

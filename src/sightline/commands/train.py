@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from sightline.tasks.command_line import echo
+
 
 def train(
     recipe: Annotated[
@@ -36,7 +38,7 @@ def train(
     outcome = run_training(task, out or Path("runs") / path.stem, resume=resume, local_paths=paths)
     best, newest = outcome.run.best(), outcome.run.newest()
     kept = f"; best: {best}" if best else ""
-    typer.echo(f"{outcome.reason} at step {outcome.progress.step}{kept}", err=True)
+    echo(f"{outcome.reason} at step {outcome.progress.step}{kept}", err=True)
     if outcome.reason == "interrupted":
-        typer.echo(f"saved {newest}; resume with the same command and --resume", err=True)
+        echo(f"saved {newest}; resume with the same command and --resume", err=True)
         raise typer.Exit(130)

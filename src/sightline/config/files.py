@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,6 +12,7 @@ import yaml
 
 from sightline.config.reader import NULL, Reader, key_paths, reads_as_number
 from sightline.errors import ConfigError
+from sightline.media.text import open_file
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -49,7 +51,8 @@ def _parse(root: yaml.MappingNode, name: str, schema: type[T], overrides: Sequen
 
 def _compose_file(path: Path) -> yaml.MappingNode:
     try:
-        text = path.read_text(encoding="utf-8")
+        with io.TextIOWrapper(open_file(path), encoding="utf-8") as file:
+            text = file.read()
     except FileNotFoundError:
         message = f"no recipe at {path}; `sightline recipes` lists the shipped ones"
         raise ConfigError(message) from None

@@ -20,6 +20,7 @@ from typing import Any, Literal, get_args
 
 from sightline.config import DataConfig, Manifest, TrustConfig
 from sightline.errors import DataError
+from sightline.media.text import open_file
 
 Split = Literal["train", "dev", "test"]
 Medium = Literal["image", "audio", "video", "source"]
@@ -55,7 +56,8 @@ def read_manifest(path: str | os.PathLike[str], *, medium: Medium | None = None)
     """
     path = Path(path)
     try:
-        lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        with open_file(path) as file:
+            lines = file.read().removeprefix(b"\xef\xbb\xbf").split(b"\n")
     except FileNotFoundError:
         raise DataError(f"{path}: no such manifest; `sightline prepare` makes one") from None
     except OSError as error:

@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.errors import DataError
-from sightline.metrics import ngrams, ptb
+from sightline.metrics import ptb
+from sightline.metrics.ngrams import Counts, count
 
 Floats = NDArray[np.float64]
+
+# Sentences whose n-grams are counted together, which takes about 2.5 KB each: a block holds the
+# test sets that are in use (5,000 items with 5 references) and bounds the memory of larger ones.
+BLOCK = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -72,11 +78,6 @@ class Corpus:
         )
 
     @cached_property
-    def owners(self) -> NDArray[np.int64]:
-        """For each reference of the corpus, the position of its item."""
-        return np.repeat(np.arange(len(self.ids)), [len(texts) for texts in self.references])
-
-    @cached_property
     def tokenized_hypotheses(self) -> list[str]:
         return ptb.tokenize_lines(self.hypotheses)
 
@@ -86,10 +87,32 @@ class Corpus:
         return [[next(lines) for _ in texts] for texts in self.references]
 
     @cached_property
-    def ngrams(self) -> ngrams.Counts:
-        """The n-grams of all tokenised sentences, the hypotheses first (BLEU and CIDEr)."""
-        references = [text for texts in self.tokenized_references for text in texts]
-        return ngrams.count([*self.tokenized_hypotheses, *references])
+    def bounds(self) -> list[int]:
+        """Where blocks of about BLOCK sentences begin and end among the items."""
+        sentences = np.cumsum([1 + len(texts) for texts in self.references])
+        cuts = np.searchsorted(sentences, np.arange(BLOCK, sentences[-1], BLOCK))
+        return sorted({0, *cuts.tolist(), len(self.ids)})
+
+    def ngrams(self) -> Iterator[Counts]:
+        """The n-grams of the tokenised sentences, block by block (BLEU and CIDEr)."""
+        if len(self.bounds) == 2:
+            yield self._ngrams
+            return
+        for start, end in pairwise(self.bounds):
+            hypotheses = self.tokenized_hypotheses[start:end]
+            references = self.tokenized_references[start:end]
+            yield count(hypotheses, references, self.vocabulary)
+
+    @cached_property
+    def _ngrams(self) -> Counts:
+        return count(self.tokenized_hypotheses, self.tokenized_references, {})
+
+    @cached_property
+    def vocabulary(self) -> dict[str, int]:
+        """The words in the order of a single block, so that sums over n-grams are equal too."""
+        texts = chain(self.tokenized_hypotheses, chain.from_iterable(self.tokenized_references))
+        words = dict.fromkeys(word for text in texts for word in text.split())
+        return {word: number for number, word in enumerate(words)}
 
 
 def _one_text(item: Any, value: Any) -> str:

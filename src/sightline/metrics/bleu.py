@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from sightline.metrics.base import Corpus, Floats, Metric, ScoreInfo
-from sightline.metrics.ngrams import ORDERS
+from sightline.metrics.ngrams import ORDERS, Counts
 
 _TINY = 1e-15  # so that nothing guessed scores 0
 _SMALL = 1e-9
@@ -35,19 +35,22 @@ class Bleu(Metric):
         return f"BLEU|n:1-{ORDERS}|tok:ptb|case:lc|brevity:{penalty}|smooth:none|like:pycocoevalcap"
 
     def statistics(self, corpus: Corpus) -> Floats:
-        items, counts = len(corpus.ids), corpus.ngrams
+        return np.concatenate(list(map(self._block, corpus.ngrams())))
+
+    def _block(self, counts: Counts) -> Floats:
+        items, owners = counts.items, counts.owners
         lengths, reference_lengths = counts.lengths[:items], counts.lengths[items:]
         guessed = np.maximum(lengths[:, None] - np.arange(ORDERS), 0)  # (N, 4)
 
-        distance = np.abs(reference_lengths - lengths[corpus.owners])
+        distance = np.abs(reference_lengths - lengths[owners])
         span = int(counts.lengths.max(initial=0)) + 1
-        starts = np.searchsorted(corpus.owners, np.arange(items))
+        starts = np.searchsorted(owners, np.arange(items))
         closest = np.minimum.reduceat(distance * span + reference_lengths, starts) % span
 
-        group = np.concatenate([np.arange(items), corpus.owners])  # sentence -> item
+        groups = counts.groups
         correct = np.zeros((items, ORDERS))
         for n, order in enumerate(counts.orders):
-            keys = order.keys(group)
+            keys = order.keys(groups)
             split = np.searchsorted(order.sentence, items)  # hypotheses come first
             wanted, allowed = _largest(keys[split:], order.count[split:])
             at = np.minimum(np.searchsorted(wanted, keys[:split]), max(len(wanted) - 1, 0))

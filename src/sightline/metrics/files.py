@@ -48,12 +48,13 @@ def read_references(paths: Sequence[Path]) -> dict[str, list[str]]:
     references: dict[str, list[str]] = {}
     lines: dict[Path, int] = {}
     for path in paths:
-        entries = list(_entries(path))
         if _is_text(path):
-            lines[path] = len(entries)
-        for entry in entries:
+            lines[path] = 0
+        for entry in _entries(path):
             texts = [text for text in entry.texts if text.strip() or path not in lines]
             references.setdefault(entry.id, []).extend(texts)
+            if path in lines:
+                lines[path] += 1
     if len(set(lines.values())) > 1:
         short, long = min(lines, key=lines.__getitem__), max(lines, key=lines.__getitem__)
         raise DataError(

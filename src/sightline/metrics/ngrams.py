@@ -36,22 +36,39 @@ class Order:
 
 @dataclass(frozen=True)
 class Counts:
-    """All n-grams of a corpus of sentences, by length."""
+    """All n-grams of the sentences of some items, by length; the hypotheses come first."""
 
+    owners: Ints  # (references,) the item of each
     words: list[str]
+    ids: Ints  # (words,) by the vocabulary
     lengths: Ints  # (sentences,)
     orders: tuple[Order, ...]
+
+    @property
+    def items(self) -> int:
+        return len(self.lengths) - len(self.owners)
+
+    @property
+    def groups(self) -> Ints:
+        """The item of each sentence."""
+        return np.concatenate([np.arange(self.items), self.owners])
 
     def texts(self, n: int) -> list[str]:
         """The n-grams of length n as words separated by spaces."""
         return [" ".join(self.words[at : at + n]) for at in self.orders[n - 1].first.tolist()]
 
 
-def count(sentences: Sequence[str]) -> Counts:
-    """Count the n-grams of length 1 to 4 of sentences whose tokens white space separates."""
+def count(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], vocabulary: dict[str, int]
+) -> Counts:
+    """Count the n-grams of length 1 to 4 of sentences whose tokens white space separates.
+
+    New words are added to the vocabulary. N-grams are in the order of their words in it.
+    """
+    owners = np.repeat(np.arange(len(hypotheses)), [len(texts) for texts in references])
+    sentences = [*hypotheses, *(text for texts in references for text in texts)]
     split = [sentence.split() for sentence in sentences]
     words = [word for sentence in split for word in sentence]
-    vocabulary: dict[str, int] = {}
     ids = np.array([vocabulary.setdefault(w, len(vocabulary)) for w in words], dtype=np.int64)
     lengths = np.array([len(sentence) for sentence in split], dtype=np.int64)
     sentence = np.repeat(np.arange(len(split)), lengths)
@@ -67,7 +84,7 @@ def count(sentences: Sequence[str]) -> Counts:
             gram = gram[fits] * len(vocabulary) + ids[start + n - 1]
         _, first, gram = np.unique(gram, return_index=True, return_inverse=True)
         orders.append(_order(sentence[start], gram, start[first]))
-    return Counts(words, lengths, tuple(orders))
+    return Counts(owners, words, ids, lengths, tuple(orders))
 
 
 def _order(sentence: Ints, gram: Ints, first: Ints) -> Order:

@@ -14,6 +14,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from sightline.metrics.lexer import Lexer
@@ -65,10 +66,10 @@ def tokenize(text: str, following: str = "\n") -> str:
 def tokenize_lines(lines: Iterable[str]) -> list[str]:
     """The tokens of each caption of a corpus, each seen before the next as in the reference."""
     texts = list(lines)
-    following = [*[f"\n{text}\n" for text in texts[1:]], ""]
-    if len(texts) > 1:
-        following[-2] = f"\n{texts[-1]}"  # after the last line the file ends
-    return [tokenize(text, after) for text, after in zip(texts, following, strict=False)]
+    tokenized = [tokenize(text, f"\n{after}\n") for text, after in pairwise(texts[:-1])]
+    # after the last line the file ends
+    tokenized += [tokenize(text, f"\n{texts[-1]}") for text in texts[-2:-1]]
+    return tokenized + [tokenize(text, "") for text in texts[-1:]]
 
 
 def _piece(piece: str) -> tuple[str, ...]:

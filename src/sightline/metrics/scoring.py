@@ -104,11 +104,13 @@ def score(
     """
     corpus = Corpus.of(hypotheses, references)
     run = _Run(metrics, corpus, document_frequencies)
+    ids = corpus.ids
+    del corpus  # the tokenised texts, before there are scores of every item
     result: Scores = {
         "corpus": run.by_key(run.corpus_scores(run.statistics)),
         "signatures": run.signatures,
         "intervals": {},
-        "per_item": run.per_item(corpus.ids),
+        "per_item": run.per_item(ids),
         "notes": run.notes,
     }
     if intervals and run.metrics:
@@ -201,10 +203,12 @@ class _Run:
         keys = [key for metric in self.metrics for key in metric.keys]
         pairs = zip(self.metrics, self.statistics, strict=True)
         columns = [metric.item_scores(rows) for metric, rows in pairs]
-        table = np.concatenate(columns, axis=1).tolist() if columns else [[] for _ in ids]
+        table = np.concatenate(columns, axis=1) if columns else np.empty((len(ids), 0))
+        shown = [column for column, key in enumerate(keys) if self._shown(key)]
+        names = [keys[column] for column in shown]
+        rows = map(np.ndarray.tolist, table[:, shown])  # one by one: as lists they take much more
         return {
-            item: {key: value for key, value in zip(keys, row, strict=True) if self._shown(key)}
-            for item, row in zip(ids, table, strict=True)
+            item: dict(zip(names, row, strict=True)) for item, row in zip(ids, rows, strict=True)
         }
 
 

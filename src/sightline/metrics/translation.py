@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ _INFO = {
     "sacrebleu": ScoreInfo("BLEU (sacreBLEU)", tolerance={"int16": 0.05, "int8": 0.2}),
     "chrf": ScoreInfo("chrF2"),
 }
+_ITEMS = 4096  # given to sacrebleu together; chrF takes 25 KB for each
 
 
 class SacreBleu(Metric):
@@ -35,13 +37,21 @@ class SacreBleu(Metric):
         return CHRF() if "chrf" in self.info else BLEU()
 
     def statistics(self, corpus: Corpus) -> Floats:
-        most = max(len(texts) for texts in corpus.references)
+        blocks = [
+            self._block(corpus.hypotheses[at : at + _ITEMS], corpus.references[at : at + _ITEMS])
+            for at in range(0, len(corpus.ids), _ITEMS)
+        ]
+        counts = {len(texts) for texts in corpus.references}
+        self._metric.num_refs = counts.pop() if len(counts) == 1 else -1  # not the last block's
+        return np.concatenate(blocks)
+
+    def _block(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Floats:
+        most = max(len(texts) for texts in references)
         # sacrebleu wants streams: the first reference of every segment, the second, …
         streams = [
-            [texts[n] if n < len(texts) else None for texts in corpus.references]
-            for n in range(most)
+            [texts[n] if n < len(texts) else None for texts in references] for n in range(most)
         ]
-        rows = self._metric._extract_corpus_statistics(list(corpus.hypotheses), streams)
+        rows = self._metric._extract_corpus_statistics(list(hypotheses), streams)
         return np.array(rows, dtype=np.float64)
 
     def scores(self, sums: Floats) -> Floats:

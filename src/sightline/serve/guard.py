@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sightline.errors import UserError
 from sightline.serve.answers import RefusedResponse
 from sightline.serve.limits import Refusal
 from sightline.serve.logs import logger, request_id
@@ -32,6 +34,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+_KEY = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 DISCONNECTED = 499  # logged as the status where the client left before its response
 
 
@@ -41,6 +44,11 @@ class Guard:
     def __init__(self, app: ASGIApp, metrics: Metrics, api_key: str | None = None) -> None:
         self.app = app
         self.metrics = metrics
+        if api_key is not None and not _KEY.fullmatch(api_key):
+            raise UserError(
+                "the API key has a character that a request's header cannot carry as it is; "
+                "use ASCII letters, digits and signs, without spaces at its ends"
+            )
         self.api_key = api_key
         self.draining = False  # set at shutdown: every response then closes its connection
 
@@ -70,8 +78,8 @@ class Guard:
             await send(message)
 
         try:
-            if self._is_locked(scope["path"], headers):
-                refusal = Refusal(401, "no_key", "this service needs a valid API key", close=True)
+            refusal = self._refusal(scope["path"], headers)
+            if refusal is not None:
                 state["refused"] = refusal.code
                 await RefusedResponse(refusal, name)(scope, receive, send_guarded)
             else:
@@ -88,6 +96,16 @@ class Guard:
         """Count a bug and log its traceback; the response never contains it."""
         self.metrics.failures.inc()
         logger.error("failed", exc_info=error, extra={"fields": {"request_id": name}})
+
+    def _refusal(self, path: str, headers: Headers) -> Refusal | None:
+        """What is wrong with a request, by its headers alone."""
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # a proxy may go by the other one, and take part of the body for another request
+            both = "Content-Length and Transfer-Encoding in one request"
+            return Refusal(400, "bad_request", both, close=True)
+        if self._is_locked(path, headers):
+            return Refusal(401, "no_key", "this service needs a valid API key", close=True)
+        return None
 
     def _is_locked(self, path: str, headers: Headers) -> bool:
         if self.api_key is None or not path.startswith("/v1/"):

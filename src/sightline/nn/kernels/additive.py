@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import tempfile
 from functools import cache
@@ -36,7 +37,14 @@ SOURCE = Path(__file__).with_name("additive.c")
 # -fopenmp: the library's threads are PyTorch's own, whose OpenMP the process already has
 FLAGS = ("-O3", "-march=native", "-fopenmp", "-shared", "-fPIC")
 TYPES = {torch.float32: "float", torch.float64: "double"}
-TENSORS = {"score": 6, "queries_gradient": 6, "keys_gradient": 8}  # that each function takes
+SECONDS = 30.0  # for a compiler that takes 0.2; after that, tiles
+# What each function of additive.c takes, by axes: B examples of M places, size A; R rows; S = B + 1
+GIVEN = {"keys": "BMA", "queries": "RA", "starts": "S", "rows": "R"}
+ARGUMENTS = {
+    "score": {**GIVEN, "v": "A", "scores": "RM"},
+    "queries_gradient": {**GIVEN, "d_scores": "RM", "d_queries": "RA"},
+    "keys_gradient": {**GIVEN, "d_scores": "RM", "slope": "A", "d_keys": "BMA", "seen": "BA"},
+}
 
 # for each tile: parts of what examples have, and for each of its rows parts of what rows have
 Work = list[tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]]
@@ -65,15 +73,30 @@ def compiled(dtype: torch.dtype) -> ctypes.CDLL | None:
         with tempfile.TemporaryDirectory() as folder:  # once loaded, the file is not needed
             made = Path(folder) / "additive.so"
             command = [compiler, *FLAGS, f"-DREAL={TYPES[dtype]}", str(SOURCE), "-o", str(made)]
-            subprocess.run(command, check=True, capture_output=True)
+            _run(command)
             library = ctypes.CDLL(str(made))
-        for name, tensors in TENSORS.items():
+        for name, arguments in ARGUMENTS.items():
             function = getattr(library, name)
-            function.argtypes = [ctypes.c_void_p] * tensors + [ctypes.c_int64] * 3
+            function.argtypes = [ctypes.c_void_p] * len(arguments) + [ctypes.c_int64] * 3
             function.restype = None
     except (OSError, subprocess.SubprocessError, AttributeError):
         return None
     return library
+
+
+def _run(command: list[str]) -> None:
+    """Run a compiler; a SubprocessError if it fails or does not finish in time."""
+    quiet = subprocess.DEVNULL  # no pipe, which a process that it leaves behind could keep open
+    with subprocess.Popen(
+        command, stdin=quiet, stdout=quiet, stderr=quiet, process_group=0
+    ) as process:
+        try:
+            code = process.wait(SECONDS)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)  # with the compiler's own children
+            raise
+    if code:
+        raise subprocess.CalledProcessError(code, command)
 
 
 class Scorer:
@@ -223,7 +246,18 @@ class CompiledScorer:
 
     def run(self, function: str, exp_queries: Tensor, grouping: Grouping, *others: Tensor) -> None:
         given = (self.keys, exp_queries, grouping.starts, grouping.rows, *others)
-        assert all(tensor.is_contiguous() for tensor in given)
+        examples, places, size = self.keys.shape
+        rows = len(grouping.rows)
+        sizes = {"B": examples, "M": places, "A": size, "R": rows, "S": examples + 1}
+        if size % 2:
+            raise ValueError(f"{function}: keys of an even size, not {size}")
+        for tensor, (name, axes) in zip(given, ARGUMENTS[function].items(), strict=True):
+            shape = tuple(sizes[axis] for axis in axes)
+            dtype = torch.int64 if name in ("starts", "rows") else self.keys.dtype
+            right = tensor.shape == shape and tensor.dtype == dtype and tensor.device.type == "cpu"
+            if not (right and tensor.is_contiguous()):
+                has = f"{tuple(tensor.shape)} {tensor.dtype} {tensor.device} {tensor.stride()}"
+                raise ValueError(f"{function}: {name} must be {shape} {dtype}, not {has}")
         getattr(self.library, function)(*(x.data_ptr() for x in given), *self.keys.shape)
 
     def backward(self) -> CompiledBackward:

@@ -1,12 +1,11 @@
 """`sightline sample`: let a language model write."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from sightline.tasks.command_line import Device
+from sightline.tasks.command_line import Device, echo, echo_json
 
 
 def sample(
@@ -39,19 +38,19 @@ def sample(
         for step in language_model.stream(prompt, **options):
             # half a character, of which more bytes are to come, is not shown yet
             if isinstance(step, Partial) and not step.text.endswith("\ufffd"):
-                typer.echo(step.text[shown:], nl=False)
+                echo(step.text[shown:], nl=False)
                 shown = len(step.text)
-        typer.echo()
+        echo()
         return
     first = language_model.describe(prompt, n_best=samples, **options)
     texts = [first, *first.alternatives]
     for number, text in enumerate(texts):
         if as_json:
-            typer.echo(json.dumps({**text.to_json(), "alternatives": []}, ensure_ascii=False))
+            echo_json({**text.to_json(), "alternatives": []})
         else:
-            typer.echo(text.text + ("\n" + "─" * 40 if number + 1 < samples else ""))
+            echo(text.text + ("\n" + "─" * 40 if number + 1 < samples else ""))
     if figure is not None:
         from sightline.figures import draw_surprise
 
         draw_surprise(first, figure)
-        typer.echo(f"wrote {figure}", err=True)
+        echo(f"wrote {figure}", err=True)

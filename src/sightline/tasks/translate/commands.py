@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import queue
-import sys
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sightline.errors import DataError, UserError
-from sightline.tasks.command_line import Device
+from sightline.tasks.command_line import Device, echo, echo_json, standard_input
 
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer
@@ -69,11 +67,11 @@ def translate(
         for source, description in zip(block, described, strict=True):
             number += 1
             if align and description.tokens and description.attention is None:
-                typer.echo(f"note: line {number} is too long to align", err=True)
+                echo(f"note: line {number} is too long to align", err=True)
             if as_json:
-                typer.echo(_as_json(translator, source, description, number, align))
+                echo_json(_as_json(translator, source, description, number, align))
             else:
-                typer.echo(_as_text(translator, description, number, align, n_best > 1))
+                echo(_as_text(translator, description, number, align, n_best > 1))
             if figure is not None and description.attention is not None:
                 alignment_of(translator, description).figure(figure / f"{number}.png")
 
@@ -104,10 +102,11 @@ def _arriving() -> Iterator[list[str]]:
     lines: queue.Queue[bytes | None] = queue.Queue(maxsize=BATCH)
 
     def read() -> None:
-        for line in sys.stdin.buffer:
+        for line in arriving:
             lines.put(line)
         lines.put(None)
 
+    arriving = standard_input()
     threading.Thread(target=read, daemon=True).start()
     block: list[str] = []
     for number, raw in enumerate(iter(lines.get, None), start=1):
@@ -140,13 +139,13 @@ def _as_text(
 
 def _as_json(
     translator: Describer, source: str, description: Description, number: int, align: bool
-) -> str:
+) -> dict[str, Any]:
     from sightline.tasks.translate.alignments import alignment_of
 
     content = {"line": number, "source": source, **description.to_json()}
     if align:
         content["alignment"] = alignment_of(translator, description).to_json()
-    return json.dumps(content, ensure_ascii=False)
+    return content
 
 
 def align(
@@ -186,12 +185,12 @@ def align(
         texts = sources[at : at + PAIRS], targets[at : at + PAIRS]
         for number, links in enumerate(alignments.align(translator, *texts), start=at):
             if not links.target and sources[number].strip() and targets[number].strip():
-                typer.echo(f"note: line {number + 1} is too long to align", err=True)
+                echo(f"note: line {number + 1} is too long to align", err=True)
             if format == "json":
                 content = {"line": number + 1, **links.to_json(min_confidence)}
-                typer.echo(json.dumps(content, ensure_ascii=False))
+                echo_json(content)
             else:
-                typer.echo(links.pharaoh(min_confidence))
+                echo(links.pharaoh(min_confidence))
             kept += [links] if gold else []
     if gold:
         _error_rate(gold, kept, min_confidence)
@@ -200,7 +199,7 @@ def align(
 
         lexicon = alignments.learn_lexicon(translator, zip(sources, targets, strict=True))
         path = alignments.save_lexicon(find_model(model[0]), lexicon)
-        typer.echo(f"wrote {path}: {len(lexicon):,} words", err=True)
+        echo(f"wrote {path}: {len(lexicon):,} words", err=True)
 
 
 def _error_rate(path: Path, kept: list[WordAlignment], least: float) -> None:
@@ -213,4 +212,4 @@ def _error_rate(path: Path, kept: list[WordAlignment], least: float) -> None:
         raise DataError(f"{path} has {len(lines):,} lines for {len(kept):,} pairs")
     gold = [read_alignment(line, 1, f"{path}:{n}") for n, line in enumerate(lines, start=1)]
     ours, straight = error_rates(kept, gold, least)
-    typer.echo(f"alignment error rate {ours:.4f} (the diagonal: {straight:.4f})", err=True)
+    echo(f"alignment error rate {ours:.4f} (the diagonal: {straight:.4f})", err=True)
