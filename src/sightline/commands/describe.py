@@ -59,15 +59,14 @@ def describe(
     from sightline.media.focus import parse_focus
     from sightline.tasks import load_for
 
-    region = None if focus is None else parse_focus(focus)
-    describer = load_for(model, device=device)
-    names = list(_expand(sources)) if describer.reader.takes == "file" else sources
     options: dict[str, Any] = {"beam": beam, "n_best": n_best, "prefix": prefix, "groups": groups}
-    options |= {"focus": region, "words_once": False if repeats else None}
+    options |= {"focus": None if focus is None else parse_focus(focus)}
+    options |= {"words_once": False if repeats else None}
+    describer, failed = load_for(model, device=device), 0
+    names = list(_expand(sources)) if describer.reader.takes == "file" else sources
     outcomes: Iterator[Any] = _outcomes(describer, names, options)
     if len(names) > BATCH and sys.stderr.isatty():
         outcomes = counted(outcomes, len(names), "describing")
-    failed = 0
     for name, source, result in outcomes:
         failed += isinstance(result, str)
         _show(name, result, as_json=as_json, alone=len(names) == 1)

@@ -48,7 +48,6 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Score captions against references as the COCO evaluation does, without Java."""
-
     from sightline import metrics as scoring
     from sightline.metrics.files import read_hypotheses, read_references
 
@@ -57,15 +56,13 @@ def score(
     if subset:
         known = {item: known[item] for item in texts if item in known}
     names = None if metrics is None else [name.strip() for name in metrics.split(",")]
-    saved = None
-    if document_frequencies is not None:
-        saved = scoring.DocumentFrequencies.load(document_frequencies)
+    given = document_frequencies
+    saved = None if given is None else scoring.DocumentFrequencies.load(given)
     result = scoring.score(texts, known, names, intervals=intervals, document_frequencies=saved)
     comparison = None
     if compare is not None:
         other = read_hypotheses(compare)
         comparison = scoring.compare(texts, other, known, names, document_frequencies=saved)
-
     if per_item is not None:
         _write_items(per_item, result)
     for note in result["notes"]:
@@ -78,7 +75,6 @@ def score(
 
 
 def _print_json(result: Scores, comparison: Comparison | None, other: Path | None) -> None:
-
     content: dict[str, Any] = {key: result[key] for key in ("corpus", "signatures", "intervals")}
     if comparison is not None:
         kept = {key: comparison[key] for key in ("difference", "intervals", "p")}
