@@ -14,6 +14,7 @@ import pytest
 from sightline.cli import app
 from sightline.data.manifest import read_manifest
 from sightline.data.sentences import clean, mark_words
+from sightline.training.checkpoint import load_training, seal
 from toy_language import sentences
 
 TINY = [
@@ -102,7 +103,10 @@ def test_a_training_begins_resumes_or_is_left_alone(
     trainings.train("sentences-bpe", out, [*settings, "training.steps=2"])
     assert len(commands) == 1
     config = out / "checkpoints" / "step-00000002" / "config.yaml"
+    training = load_training(config.parent)
     config.write_text(config.read_text().replace("steps: 2\n", "steps: 4\n"))  # as if stopped
+    (config.parent / "training.json").unlink()
+    seal(config.parent, training)
     trainings.train("sentences-bpe", out, [*settings, longer])
     assert commands[1][-1] == "--resume"
     assert (out / "checkpoints" / "step-00000004").is_dir()

@@ -41,19 +41,27 @@ def hostile(exported, tmp_path, monkeypatch):
     return shutil.copytree(exported, tmp_path / "model")
 
 
+WATCHED: list[list] = []  # where the one hook of this process writes; a hook cannot be removed
+BAD = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "urllib.")
+
+
+def _hook(event, arguments):
+    if WATCHED and (event.startswith(BAD) or (event == "open" and "secret" in str(arguments[0]))):
+        WATCHED[-1].append((event, arguments))
+
+
+@pytest.fixture(scope="module")
+def hooked():
+    sys.addaudithook(_hook)
+
+
 @pytest.fixture
-def watched():
+def watched(hooked):
     """What was opened, run or connected to from Python, while the test asked."""
-    seen, on = [], [True]
-    bad = ("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "urllib.")
-
-    def hook(event, arguments):
-        if on[0] and (event.startswith(bad) or (event == "open" and "secret" in str(arguments[0]))):
-            seen.append((event, arguments))
-
-    sys.addaudithook(hook)
+    seen = []
+    WATCHED.append(seen)
     yield seen
-    on[0] = False
+    WATCHED.clear()
 
 
 def assert_one_line(text):
