@@ -11,6 +11,7 @@ left out of the model's softmax.
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -45,7 +46,7 @@ class Rows:
     end: int | None
 
 
-class Constraint:
+class Constraint(ABC):
     """What an output may continue with, given its example and all that it has written so far.
 
     An ended output is not continued, so `written` never holds the end token, except in the unused
@@ -54,12 +55,12 @@ class Constraint:
 
     renormalised: ClassVar[bool] = False
 
-    def check(self, examples: int, vocab_size: int) -> None:
+    def check(self, examples: int, vocab_size: int) -> None:  # noqa: B027 (most need none)
         """Raise a SearchError unless this fits the batch and the vocabulary."""
 
+    @abstractmethod
     def allowed(self, rows: Rows) -> Mask | None:
         """Which tokens may come next; None: all of them."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

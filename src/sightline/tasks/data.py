@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -61,7 +62,7 @@ class TaskData:
         return describer_of(spec, self.recipe, self.reader, self.codec, model)
 
 
-class ManifestData(TaskData):
+class ManifestData(TaskData, ABC):
     """Trains on a manifest, and is scored by what the search writes for its dev split."""
 
     medium: ClassVar[Medium]
@@ -86,9 +87,9 @@ class ManifestData(TaskData):
         """What `reader` reads of an example."""
         return example.source
 
+    @abstractmethod
     def dev_batches(self) -> Iterable[Batch]:
         """For the likelihood of the first reference of each dev example."""
-        raise NotImplementedError
 
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
         from sightline.metrics import score
