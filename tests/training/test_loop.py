@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from sightline.config import OptimiserConfig, ScheduleConfig, TrainingConfig
 from sightline.errors import TrainingError, UserError
 from sightline.nn import objectives
+from sightline.nn.device import products_in
 from sightline.training.averaging import Average
 from sightline.training.checkpoint import Run
 from sightline.training.journal import read_log
@@ -296,3 +297,25 @@ def test_an_lstm_overfits_one_batch_to_almost_no_loss():
 def test_the_learning_rate_follows_its_schedule(schedule, expected):
     for step, factor in expected.items():
         assert learning_rate_factor(schedule, step, 100) == pytest.approx(factor)
+
+
+def test_bfloat16_rounds_the_factors_of_products_in_training_only():
+    a, b = torch.randn(64, 256), torch.randn(256, 64)
+    exact = a.double() @ b.double()
+    with products_in("bfloat16"):
+        error = float((a @ b - exact).abs().max())
+    assert float((a @ b - exact).abs().max()) < 1e-4  # as before
+    rounded = a.bfloat16().double() @ b.bfloat16().double()
+    expected = float((rounded - exact).abs().max())
+    # a processor without the type computes in float32
+    assert error < 1e-4 or abs(error - expected) < 0.1 * expected
+
+
+def test_bfloat16_trains_to_the_same_loss(tmp_path):
+    losses = [
+        train(toy(precision=precision), tmp_path / precision, console=QUIET).progress.metrics[
+            "loss"
+        ]
+        for precision in ("float32", "bfloat16")
+    ]
+    assert losses[1] == pytest.approx(losses[0], rel=0.05)

@@ -18,7 +18,7 @@ from sightline import config as recipes
 from sightline.data.loading import ahead
 from sightline.errors import CheckpointError, TrainingError
 from sightline.metrics import info
-from sightline.nn.device import pick_device
+from sightline.nn.device import pick_device, products_in
 from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.nn.losses import Loss
 from sightline.nn.model import Batch
@@ -76,7 +76,8 @@ def train(
     run = Run(out)
     _check_folder(run, resume)
     free = (*FREE_TO_CHANGE, *local_paths)
-    return Trainer(task, run, console or Console(stderr=True), free).run_all(resume)
+    with products_in(task.recipe.training.precision):
+        return Trainer(task, run, console or Console(stderr=True), free).run_all(resume)
 
 
 class Trainer:
