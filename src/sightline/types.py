@@ -154,6 +154,8 @@ class ContextSet:
     mask: Array  # (B, M) bool, true where a position exists
     keys: Array | None = None  # (B, M, A): the attention's projection of values, computed once
     bias: Array | None = None  # (B, M): added to every step's scores, to steer where it looks
+    # (B, M): the token that a position stands for, a tag's word; 0 for those that stand for none
+    tokens: Array | None = None
     members: tuple[ContextSet, ...] = ()  # of an ensemble: what each model's own encoder read
 
     def __len__(self) -> int:
@@ -171,6 +173,7 @@ class ContextSet:
             mask=self.mask[examples],
             keys=None if self.keys is None else self.keys[examples],
             bias=None if self.bias is None else self.bias[examples],
+            tokens=None if self.tokens is None else self.tokens[examples],
         )
 
 

@@ -54,9 +54,9 @@ class DecoderConfig:
     gate: bool = True  # Xu et al.'s β_t
     output: Literal["deep", "plain"] = "deep"  # eq. 7, or straight from h_t
     # What a readout becomes: a token of a vocabulary, a position of the context set (Vinyals et
-    # al. 2015; `attention` is then an extra glimpse before each step, "none" in that paper), or
-    # one class
-    head: Literal["vocabulary", "pointer", "class"] = "vocabulary"
+    # al. 2015; `attention` is then an extra glimpse before each step, "none" in that paper), one
+    # class, or a token of a vocabulary that may be copied from a position that names it
+    head: Literal["vocabulary", "pointer", "class", "copy"] = "vocabulary"
     dropout: BelowOne = 0.0
     sampled_softmax: Count = 0  # negatives per batch in training; 0 uses the whole vocabulary
     tied: bool = False  # the output layer's matrix is the embedding's
@@ -77,6 +77,10 @@ class ImageEncoderConfig:
     # or everything from random weights
     learning: Literal["frozen", "upper", "tuned", "scratch"] = "frozen"
     mirror: bool = False  # in training, flip half of the pictures left to right
+    # So many likely words follow the picture's vectors in the context set; 0: none. They are
+    # ImageNet's classes and the commonest `tag_words` of the captions
+    tags: Count = 0
+    tag_words: Count = 1000
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,7 @@ class LossConfig:
 
     label_smoothing: BelowOne = 0.0
     doubly_stochastic: Weight = 0.0  # λ of Xu et al. eq. 14
+    tags: Weight = 0.0  # how much the detection of the targets' words counts (encoder.tags)
     hard: HardConfig = field(default_factory=HardConfig)
     per: Literal["token", "sequence"] = "token"  # what the loss is divided by
 

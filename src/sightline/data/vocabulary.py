@@ -163,6 +163,11 @@ class Vocabulary:
             raise UserError(f"no token of the text is within the limits ({limits}); relax them")
         return Vocabulary(kind, (*SPECIALS, *kept))
 
+    def extended(self, words: Iterable[str]) -> Vocabulary:
+        """The same with further words at its end."""
+        more = [word for word in words if word not in self.ids]
+        return Vocabulary(self.kind, (*self.tokens, *more), self.merges)
+
     def to_json(self) -> str:
         content = {"kind": self.kind, "tokens": self.tokens, "merges": self.merges}
         return json.dumps(content, ensure_ascii=False)

@@ -7,6 +7,7 @@ state, a step before the first word, every step, attention) is configuration, no
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ from sightline.config import DecoderConfig
 from sightline.data.vocabulary import PAD, SPECIALS
 from sightline.nn.attention import Attention, Focus, rows_of
 from sightline.nn.dropout import Dropout
-from sightline.nn.heads import PointerHead, VocabularyHead, build_head
+from sightline.nn.heads import CopyHead, PointerHead, VocabularyHead, build_head
 from sightline.nn.kernels import fused
 from sightline.nn.kernels.fused import Steps
 from sightline.nn.kernels.packing import Packing
@@ -38,7 +39,8 @@ class DecoderState:
     constant: Tensor | None = None  # (N, H'): the context's mean, fed at every step
     # (N,) bool: hard attention uses α in these rows and samples in the others; None: α in all
     expected: Tensor | None = None
-    pointers: ContextSet | None = None  # of a pointer head: position i is token i
+    # of a pointer head: position i is token i; of a copying one: the positions that name tokens
+    pointers: ContextSet | None = None
     prior: RecurrentState = ()  # of deep fusion's language model
 
     def __len__(self) -> int:
@@ -131,7 +133,8 @@ class Decoder(nn.Module):
             recurrent = tuple(f(mean).view(shape).transpose(0, 1) for f in self.enter_state)
         constant = self.enter_every(mean) if "every" in self.entries else None
         head, attended = self.output, None
-        pointers = head.prepare(context) if isinstance(head, PointerHead) else None
+        points = isinstance(head, PointerHead | CopyHead)
+        pointers = head.prepare(context) if points else None
         if self.attention is not None:
             context = self.attention.prepare(context)
             attended = context.values.new_zeros(rows, context.values.shape[1])
@@ -235,15 +238,16 @@ class Decoder(nn.Module):
         return steps, replace(state, recurrent=(hidden[None], cell[None]), attended=weights)
 
     def step(
-        self, tokens: Tensor, state: DecoderState
+        self, tokens: Tensor, state: DecoderState, without: Sequence[int] = ()
     ) -> tuple[Tensor, Tensor | None, DecoderState]:
         """One step of generation: tokens (N,) → logits (N, V), weights (N, M), next state.
 
-        Without dropout, in training too. The weights of a pointer are its output.
+        Tokens `without` are left out. No dropout, in training too. The weights of a pointer are
+        its output.
         """
         readout, weights, state = self.advance(tokens, state)
-        logits = self.output(readout, state.pointers)
-        if state.pointers is not None:
+        logits = self.output(readout, state.pointers, without)
+        if isinstance(self.output, PointerHead):
             weights = logits.softmax(-1)[:, len(SPECIALS) :]
         return logits, weights, state
 

@@ -1,4 +1,5 @@
-"""Heads: what a readout becomes. A token of a vocabulary, a class, or a pointer to a position.
+"""Heads: what a readout becomes. A token of a vocabulary, a class, a pointer to a position, or
+a token that may also be copied from a position that names it.
 
 A head turns readouts (…, R) into logits (…, V) and gives the log-likelihood of targets. It is the
 decoder's `output`, and its weights are stored under that name.
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sightline.config import AttentionConfig, DecoderConfig
-from sightline.data.vocabulary import END, SPECIALS
+from sightline.data.vocabulary import END, PAD, SPECIALS
 from sightline.errors import ConfigError
 from sightline.nn.attention import Attention, rows_of
 from sightline.nn.kernels.likelihood import chosen_and_normaliser
@@ -54,8 +55,15 @@ class VocabularyHead(nn.Linear):
         )
         return head
 
-    def forward(self, readouts: Tensor, pointers: ContextSet | None = None) -> Tensor:
-        return F.linear(readouts, self.weight, self.bias)
+    def forward(
+        self,
+        readouts: Tensor,
+        pointers: ContextSet | None = None,
+        without: Sequence[int] = (),  # tokens that get −inf
+    ) -> Tensor:
+        logits = F.linear(readouts, self.weight, self.bias)
+        logits[..., list(without)] = -torch.inf
+        return logits
 
     def likelihood(
         self,
@@ -138,16 +146,17 @@ class PointerHead(nn.Module):
         embedded: Tensor = self.embed(pointers.values[owners, tokens])
         return embedded
 
-    def forward(self, readouts: Tensor, pointers: ContextSet | None = None) -> Tensor:
+    def forward(
+        self,
+        readouts: Tensor,
+        pointers: ContextSet | None = None,
+        without: Sequence[int] = (),
+    ) -> Tensor:
         """Scores (…, 4 + M), −inf for what cannot be pointed at."""
         assert pointers is not None
-        rows = readouts.reshape(-1, readouts.shape[-1])
-        scores = self.attention.scores(rows, pointers)
-        if pointers.bias is not None:
-            scores = scores + rows_of(pointers.bias, len(rows))
-        scores = scores / self.attention.config.temperature
-        allowed = rows_of(pointers.mask, len(rows))
-        return scores.masked_fill(~allowed, -torch.inf).view(*readouts.shape[:-1], -1)
+        scores = point(self.attention, readouts, pointers)
+        scores[..., list(without)] = -torch.inf
+        return scores
 
     def likelihood(
         self,
@@ -159,11 +168,93 @@ class PointerHead(nn.Module):
         smoothing: bool = False,
         without: Sequence[int] = (),
     ) -> Likelihoods:
-        scores = self(readouts, pointers)  # (N, T, 4 + M)
-        if without:
-            scores[..., list(without)] = -torch.inf
-        log_probs = scores.log_softmax(-1)[real]
+        log_probs = self(readouts, pointers, without).log_softmax(-1)[real]  # (R, 4 + M)
         return log_probs.gather(1, targets[real][:, None])[:, 0], None
+
+
+class CopyHead(VocabularyHead):
+    """A vocabulary mixed with a pointer at positions that name a token (See et al. 2017).
+
+    p(w) = (1 − g) softmax(L_o r)_w + g Σ_{i: token i is w} α_i, with g and α of the readout r. So a
+    word can be written that no target had, if an encoder names it.
+    """
+
+    def __init__(
+        self, readout: int, vocab_size: int, context_size: int, *, size: int, negatives: int = 0
+    ) -> None:
+        super().__init__(readout, vocab_size, negatives=negatives)
+        self.pointer = Attention(AttentionConfig(size=size), readout, context_size)
+        self.share = nn.Linear(readout, 1)  # g before σ
+        nn.init.constant_(self.share.bias, -2.0)  # copying is the exception
+
+    def prepare(self, context: ContextSet) -> ContextSet:
+        """The positions that name a token, which stand behind all others, with their keys."""
+        if context.tokens is None:
+            raise ConfigError("model.head=copy needs an encoder that names words (encoder.tags)")
+        named = context.tokens != PAD  # (B, M)
+        first = int((~named).all(0).sum())
+        tags = ContextSet(
+            context.values[:, first:],
+            (named & context.mask)[:, first:],
+            tokens=context.tokens[:, first:],
+        )
+        return self.pointer.prepare(tags)
+
+    def copying(self, readouts: Tensor, pointers: ContextSet) -> tuple[Tensor, Tensor]:
+        """g before σ (…), and the share of each named position (…, K)."""
+        gate: Tensor = self.share(readouts)
+        return gate[..., 0], point(self.pointer, readouts, pointers).softmax(-1)
+
+    def forward(
+        self,
+        readouts: Tensor,
+        pointers: ContextSet | None = None,
+        without: Sequence[int] = (),
+    ) -> Tensor:
+        """log p of each token."""
+        assert pointers is not None
+        assert pointers.tokens is not None
+        written = super().forward(readouts, without=without).log_softmax(-1)
+        gate, weights = self.copying(readouts, pointers)
+        rows = written.shape[:-1].numel()
+        tokens = rows_of(pointers.tokens, rows).view(weights.shape)
+        copied = torch.zeros_like(written).scatter_add(-1, tokens, weights)
+        return mixed(gate[..., None], written, copied)
+
+    def likelihood(
+        self,
+        readouts: Tensor,
+        targets: Tensor,
+        real: Tensor,
+        pointers: ContextSet | None = None,
+        *,
+        smoothing: bool = False,
+        without: Sequence[int] = (),
+    ) -> Likelihoods:
+        assert pointers is not None
+        assert pointers.tokens is not None
+        options = {"smoothing": smoothing, "without": without}
+        written, mean = super().likelihood(readouts, targets, real, **options)
+        gate, weights = self.copying(readouts, pointers)  # (N, T), (N, T, K)
+        same = rows_of(pointers.tokens, len(targets))[:, None] == targets[..., None]
+        return mixed(gate[real], written, (weights * same).sum(-1)[real]), mean
+
+
+def mixed(gate: Tensor, written: Tensor, copied: Tensor) -> Tensor:
+    """log((1 − σ(gate)) e^written + σ(gate) copied), where copied may be 0."""
+    pointed = copied.clamp_min(1e-20).log()
+    return torch.logaddexp(F.logsigmoid(-gate) + written, F.logsigmoid(gate) + pointed)
+
+
+def point(attention: Attention, readouts: Tensor, pointers: ContextSet) -> Tensor:
+    """Scores of positions for readouts (…, R): (…, M), −inf where there is none."""
+    rows = readouts.reshape(-1, readouts.shape[-1])
+    scores = attention.scores(rows, pointers)
+    if pointers.bias is not None:
+        scores = scores + rows_of(pointers.bias, len(rows))
+    scores = scores / attention.config.temperature
+    allowed = rows_of(pointers.mask, len(rows))
+    return scores.masked_fill(~allowed, -torch.inf).view(*readouts.shape[:-1], -1)
 
 
 Head = VocabularyHead | PointerHead
@@ -176,9 +267,14 @@ def build_head(
     if embed is None:
         return PointerHead(config, readout, context_size)
     options: dict[str, Any] = {
-        "first": END if config.head == "vocabulary" else len(SPECIALS),
+        "first": len(SPECIALS) if config.head == "class" else END,
         "negatives": config.sampled_softmax,
     }
+    if config.head == "copy":
+        if config.tied:
+            raise ConfigError("model.tied does not go with model.head=copy; set it to false")
+        sizes = {"size": config.attention.size, "negatives": config.sampled_softmax}
+        return CopyHead(readout, embed.num_embeddings, context_size, **sizes)
     if not config.tied:
         return VocabularyHead(readout, embed.num_embeddings, **options)
     if readout != config.embedding:

@@ -46,7 +46,10 @@ def sequence_loss(
         per_row = (1 - smoothing) * per_row + smoothing * uniform
     parts = {}
     if config.doubly_stochastic and decoded.weights is not None:
-        penalty = doubly_stochastic(decoded.weights, mask)  # (N,)
+        context = decoded.state.context
+        tags = context is not None and context.tokens is not None
+        cells = int((context.tokens[0] == PAD).sum()) if tags else None  # tags need no look each
+        penalty = doubly_stochastic(decoded.weights[..., :cells], mask)  # (N,)
         per_row = per_row + config.doubly_stochastic * penalty
         parts["doubly_stochastic"] = float(penalty.detach().mean())
     if weights is None:

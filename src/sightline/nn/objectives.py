@@ -5,6 +5,7 @@ An objective is given to `EncoderDecoder`, and `model.loss(batch, state)` calls 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,9 @@ from sightline.config import LossConfig
 from sightline.data.vocabulary import PAD, SPECIALS
 from sightline.errors import ConfigError
 from sightline.nn.decoder import Decoder, DecoderState
+from sightline.nn.encoders.tags import Tagger, tag_loss
 from sightline.nn.losses import Loss, scale, sequence_loss
+from sightline.types import Inputs
 
 if TYPE_CHECKING:
     from sightline.nn.model import Batch, EncoderDecoder
@@ -98,3 +101,31 @@ def scheduled_sampling(
         token = torch.multinomial(logits.softmax(1), 1)[:, 0]
         mixed[:, t] = torch.where(drawn[:, t], token, before[:, t])
     return mixed
+
+
+class WithTags(Likelihood):
+    """The likelihood, and that of the tags that its picture encoder finds."""
+
+    def __init__(
+        self,
+        config: LossConfig,
+        scheduled_sampling: float = 0.0,
+        published: Callable[[Inputs], Tensor] | None = None,  # ImageNet's logits, to keep
+    ) -> None:
+        super().__init__(config, scheduled_sampling)
+        self.published = published
+
+    def __call__(
+        self, model: EncoderDecoder, batch: Batch, state: DecoderState | None = None
+    ) -> tuple[Loss, DecoderState | None]:
+        loss, state = super().__call__(model, batch, state)
+        tagger = getattr(model.encoder, "tagger", None)
+        if not model.training or not isinstance(tagger, Tagger):
+            return loss, state
+        assert state is not None
+        assert state.context is not None
+        vectors = state.context.values[:, : -tagger.count]
+        kept = None if self.published is None else self.published(batch.inputs)
+        found = tag_loss(tagger, vectors, batch.targets, kept)
+        parts = loss.parts | {"tags": float(found.detach())}
+        return replace(loss, total=loss.total + self.config.tags * found, parts=parts), state

@@ -31,7 +31,9 @@ class TorchEncoder:
         self.model.eval()
         device = next(self.model.parameters()).device
         context = self.model.encode(inputs.map(lambda array: _tensor(array, device)))
-        return ContextSet(context.values.cpu().numpy(), context.mask.cpu().numpy())
+        values, mask = context.values.cpu().numpy(), context.mask.cpu().numpy()
+        tokens = None if context.tokens is None else context.tokens.cpu().numpy()
+        return ContextSet(values, mask, tokens=tokens)
 
 
 class TorchStepper:
@@ -71,13 +73,14 @@ class TorchStepper:
             if bias.shape != mask.shape:
                 shapes = f"{tuple(bias.shape)} for context sets of {tuple(mask.shape)}"
                 raise SearchError(f"a bias of shape {shapes}; give one number for each position")
-        return self.decoder.start(ContextSet(values, mask, bias=bias))
+        named = None if context.tokens is None else _tensor(context.tokens, self.device)
+        return self.decoder.start(ContextSet(values, mask, bias=bias, tokens=named))
 
     @torch.inference_mode()
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
         assert isinstance(state, DecoderState)
-        logits, weights, state = self.decoder.step(_tensor(tokens, self.device), state)
-        logits[:, self.left_out] = -torch.inf
+        read = _tensor(tokens, self.device)
+        logits, weights, state = self.decoder.step(read, state, self.left_out)
         log_probs = torch.log_softmax(logits, dim=-1)
         if self.left_out:  # a row without any token left is impossible, not NaN
             log_probs[logits.isneginf().all(1)] = -torch.inf

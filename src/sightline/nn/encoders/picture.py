@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from sightline.errors import ConfigError
 from sightline.nn.encoders.image import ImageEncoder, Learning, for_inference
+from sightline.nn.encoders.tags import Tagger
 from sightline.types import ContextSet, Inputs, Stream
 
 
@@ -29,9 +30,11 @@ class PictureEncoder(nn.Module):
         network: ImageEncoder | None,
         learning: Learning = "frozen",
         dimension: int = 0,  # D, where there is no network
+        tagger: Tagger | None = None,  # adds words that the picture may be about
     ) -> None:
         super().__init__()
         self.dimension = dimension if network is None else network.dimension
+        self.tagger = tagger
         self.pictures: ImageEncoder | None = None
         self._frozen: ImageEncoder | None = None
         if network is not None and learning == "frozen":
@@ -54,9 +57,15 @@ class PictureEncoder(nn.Module):
     def for_inference(self) -> PictureEncoder:
         """A frozen copy that computes the same, faster."""
         assert self.network is not None
-        return PictureEncoder(for_inference(self.network), "tuned")  # a part: exports trace it
+        # a part: exports trace it
+        return PictureEncoder(for_inference(self.network), "tuned", tagger=self.tagger)
 
     def forward(self, inputs: Inputs) -> ContextSet:
+        context = self.cells(inputs)
+        return context if self.tagger is None else self.tagger(context)
+
+    def cells(self, inputs: Inputs) -> ContextSet:
+        """The grid's vectors alone."""
         mask = None
         if "vectors" in inputs:
             values, mask = _widened(inputs["vectors"].values), inputs["vectors"].mask

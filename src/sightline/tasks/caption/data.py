@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.data.imagenet import imagenet_words
 from sightline.data.manifest import Example, normalise_caption
 from sightline.data.vocabulary import BEGIN, END, VOCAB, Vocabulary
 from sightline.errors import ConfigError
@@ -47,6 +48,8 @@ class CaptionData(ManifestData):
         self.vocab = Vocabulary.build(
             "word", (text for _, text, _ in captions), recipe.vocabulary, recipe.min_count
         )
+        if recipe.encoder.tags:
+            self.vocab = self.vocab.extended(imagenet_words())
         self.reader, self.codec = ReaderById(self), CaptionCodec(self.vocab, recipe.search)
         self.files = {VOCAB: self.vocab.to_json()}
         kept = [each for each in captions if 0 < len(each[1].split()) <= recipe.longest]
@@ -99,9 +102,14 @@ class CaptionData(ManifestData):
         return "+".join(hashlib.sha256(repr(each).encode()).hexdigest() for each in contents)
 
     def build_model(self) -> EncoderDecoder:
-        from sightline.tasks.caption.model import build_model
+        from sightline.tasks.caption.model import build_model, classifier, teach
 
         recipe, objective = self.recipe, None
+        if recipe.loss.tags and recipe.encoder.tags:
+            from sightline.nn.objectives import WithTags
+
+            keep = None if recipe.encoder.learning == "frozen" else classifier(recipe)
+            objective = WithTags(recipe.loss, recipe.training.scheduled_sampling, keep)
         if recipe.self_critical:
             from sightline.training.self_critical import CaptionReward, SelfCritical
 
@@ -109,7 +117,11 @@ class CaptionData(ManifestData):
             reward = CaptionReward(self.vocab, references, **vars(recipe.reward))
             most = recipe.search.max_length
             objective = SelfCritical(reward, recipe.self_critical, most, recipe.loss)
-        return build_model(recipe, self.vocab, self.network, objective)
+        model = build_model(recipe, self.vocab, self.network, objective)
+        tagger = getattr(model.encoder, "tagger", None)
+        if tagger is not None:
+            teach(tagger, recipe)
+        return model
 
     def epoch(self, number: int) -> Minibatches:
         sequences = [self._sequences(numbers) for _, numbers in self.examples]
