@@ -76,7 +76,8 @@ def maps_of(description: Description) -> list[tuple[str, NDArray[np.float64]]]:
     assert description.layout is not None
     maps = []
     for look in looks_of(description):
-        weights = look.weights.astype(np.float64).reshape(description.layout.shape)
+        cells = look.weights[: description.layout.cells].astype(np.float64)
+        weights = cells.reshape(description.layout.shape)
         maps.append((look.word, weights / weights.sum()))
     return maps
 

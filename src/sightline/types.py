@@ -27,7 +27,8 @@ WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 class Layout:
     """What position i of a context set is, so that one figure function can draw any modality.
 
-    grid:   cell i of `shape` (rows, columns) over the part `box` of a picture, row by row
+    grid:   cell i of `shape` (rows, columns) over the part `box` of a picture, row by row; behind
+            the cells the words `labels` that the picture may be about
     frames: the frame at `times[i]` seconds of a clip or a recording
     words:  the token `labels[i]` of a text
     points: the point `coordinates[i]`
@@ -54,10 +55,15 @@ class Layout:
     def words(labels: Sequence[str]) -> Layout:
         return Layout("words", labels=tuple(labels))
 
+    @property
+    def cells(self) -> int:
+        """Of a grid."""
+        return self.shape[0] * self.shape[1]
+
     def __len__(self) -> int:
         """The number of positions."""
         if self.kind == "grid":
-            return self.shape[0] * self.shape[1]
+            return self.cells + len(self.labels)
         return len(self.times or self.labels or self.coordinates) or 1
 
     def to_json(self) -> dict[str, Any]:
@@ -186,6 +192,7 @@ class Hypothesis:
     score: float  # what the search ranked by (length-normalised where asked)
     finished: bool  # false where the length ran out before an end token came
     attention: NDArray[np.float32] | None = None  # (T, M): row t is where token t looked
+    named: tuple[int, ...] = ()  # the tokens that the last of the M positions stand for
 
     @property
     def log_prob(self) -> float:

@@ -227,12 +227,16 @@ def with_weights_stored(content: bytes, weights: Weights) -> onnx.ModelProto:
     import onnx
     from onnx import numpy_helper
 
+    # Convolutions always in 16 bits: with 8, EfficientNet-Lite2's vectors are off by 17 % (RMS),
+    # with 8 for its wide ones alone by 6 %, which a third of all captions show.
     graph, ours = onnx.load_from_string(content).graph, Graph(weights)
     used_by = {name: node.op_type for node in graph.node for name in node.input}
     for tensor in graph.initializer:
         values = numpy_helper.to_array(tensor)
         if values.dtype == np.float32 and values.ndim > 1:
-            ours("Identity", ours.weight(values, OUTPUTS.get(used_by.get(tensor.name, ""), 0)))
+            operator = used_by.get(tensor.name, "")
+            ours.weights = "int16" if operator == "Conv" else weights
+            ours("Identity", ours.weight(values, OUTPUTS.get(operator, 0)))
             ours.nodes[-1].output[0] = tensor.name
         else:
             ours.constants[tensor.name] = values
@@ -281,7 +285,7 @@ def _require_numbers(values: NDArray[np.float32]) -> None:
 
 def _rank(output: str) -> list[None]:
     """An output's sizes, left open."""
-    shared = ("keys", "mixed", "factors", "values", "pointer_keys", "pointer_inputs")
+    shared = ("keys", "mixed", "factors", "values", "pointer_keys", "pointer_inputs", "tag_keys")
     return [None] * (3 if output in shared else 2)
 
 

@@ -21,7 +21,7 @@ from sightline.export.graph_writer import FLOAT, INT8, INT64, Graph, Weights
 from sightline.nn.attention import Attention
 from sightline.nn.decoder import Decoder
 from sightline.nn.deep_fusion import FusedDecoder, LanguageModelCells
-from sightline.nn.heads import PointerHead, VocabularyHead
+from sightline.nn.heads import CopyHead, PointerHead, VocabularyHead
 from sightline.nn.recurrent import GATES, Recurrent
 from sightline.runtime.model_folder import LEADING
 
@@ -50,7 +50,8 @@ def looks_back(decoder: Decoder) -> bool:
 def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.ModelProto:
     """values (B, M, D), mask (B, M) → keys (B, M, A), mixed (B, M, G), constant and first state.
 
-    For a pointer head also pointer_keys (B, 4 + M, A) and pointer_inputs (B, 4 + M, G).
+    For a pointer head also pointer_keys (B, 4 + M, A) and pointer_inputs (B, 4 + M, G); for a
+    copying one, of the vectors `tags` (B, K, D) that name tokens, tag_keys (B, K, A).
     """
     g, config = Graph(weights), decoder.config
     outputs: dict[str, str] = {}
@@ -90,12 +91,17 @@ def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.M
             outputs["mixed"] = g.product("values", *read)
     if isinstance(decoder.output, PointerHead):
         outputs |= _pointers(g, decoder, decoder.output)
+    if isinstance(decoder.output, CopyHead):
+        key = decoder.output.pointer.key
+        outputs["tag_keys"] = g("Add", g.product("tags", key.weight), g.vector(key.bias))
     if isinstance(decoder, FusedDecoder):
         nothing = g("Mul", g("ReduceSum", mean, g.shape(1), keepdims=1), g.number(0.0))  # (B, 1)
         size = g.shape(1, decoder.prior.recurrent.hidden)
         outputs |= {name: g("Expand", nothing, size) for name in _prior_states(decoder)}
     of_values = ("examples", "positions", context_size)
     inputs: Sizes = {"values": (FLOAT, of_values), "mask": (FLOAT, of_values[:2])}
+    if isinstance(decoder.output, CopyHead):
+        inputs["tags"] = (FLOAT, ("examples", "named", context_size))
     return g.model(inputs, outputs, {"mixed": INT8} if weights == "int8" else None)
 
 
@@ -158,6 +164,10 @@ def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
         inputs["bias"] = (FLOAT, ("examples", "positions"))
         logits = _point(g, pointer, hidden)
     outputs = {"log_probs": g("LogSoftmax", logits, axis=1)}
+    if isinstance(decoder.output, CopyHead):
+        inputs["tag_keys"] = (FLOAT, ("examples", "named", config.attention.size))
+        inputs["tag_tokens"] = (INT64, ("examples", "named"))
+        outputs = {"log_probs": _copy(g, decoder.output, hidden, logits)}
     if pointer is not None:  # its attention is its output
         after_specials = g.shape(len(SPECIALS)), g.shape(LAST), g.shape(1)
         made["weights"] = g("Slice", g("Exp", outputs["log_probs"]), *after_specials)
@@ -225,6 +235,19 @@ def _logits(g: Graph, decoder: Decoder, readout: str, matrix: str) -> str:
     if decoder.config.tied and g.weights == "int16":  # the matrix is stored once
         return g("Gemm", readout, matrix, bias, transB=1)
     return g.linear(readout, head.weight, bias)
+
+
+def _copy(g: Graph, head: CopyHead, readout: str, logits: str) -> str:
+    """log p of each token, written or copied, (N, V)."""
+    share = g("Sigmoid", g.linear(readout, head.share.weight, head.share.bias))  # (N, 1)
+    scores = scores_of(g, head.pointer, g.linear(readout, head.pointer.query.weight), "tag_keys")
+    weights = g("Softmax", scores, axis=2)  # (B, rows of one, K)
+    tokens = g("Unsqueeze", "tag_tokens", g.shape(1))
+    tokens = g("Flatten", g("Expand", tokens, g("Shape", weights)), axis=2)  # (N, K)
+    written = g("Mul", g("Softmax", logits, axis=1), g("Sub", g.number(1.0), share))
+    copied = g("Mul", g("Flatten", weights, axis=2), share)
+    total = g("ScatterElements", written, tokens, copied, axis=1, reduction="add")
+    return g("Log", total)
 
 
 def _point(g: Graph, head: PointerHead, readout: str) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sightline.errors import UserError
 from sightline.figures.files import suffix_of
 from sightline.figures.fonts import Lettering, clean
-from sightline.figures.looks import PictureSource, lit_panels, read_picture, resized
+from sightline.figures.looks import PictureSource, lit_panels, read_picture, resized, tags_of
 from sightline.figures.sheet import FAINT, SUFFIXES, Picture, Sheet, Text
 from sightline.types import Description
 
@@ -32,6 +32,7 @@ class _Section:
 
     label: str
     caption: str
+    tags: str
     panels: tuple[tuple[str, NDArray[np.uint8]], ...]
 
 
@@ -66,7 +67,12 @@ def compare_attention(
     width, height = panel_size(pixels.shape[1], pixels.shape[0], panel)
     small = resized(pixels, width, height)
     sections = [
-        _Section(clean(label), clean(each.text), (("", small), *lit_panels(small, each)))
+        _Section(
+            clean(label),
+            clean(each.text),
+            clean(tags_of(each)),
+            (("", small), *lit_panels(small, each)),
+        )
         for label, each in descriptions.items()
     ]
     _lay_out(sections, width, height).save(path)
@@ -82,7 +88,7 @@ def _lay_out(sections: list[_Section], width: int, height: int) -> Sheet:
     """Panels in rows, each under its word; each section begins a new row."""
     columns = _columns([len(section.panels) for section in sections], width, height)
     inner = columns * (width + GAP) - GAP
-    letters = Lettering(text for s in sections for text in (s.label, s.caption))
+    letters = Lettering(text for s in sections for text in (s.label, s.caption, s.tags))
     pictures, texts = [], []
     y = MARGIN
     for number, section in enumerate(sections):
@@ -94,6 +100,10 @@ def _lay_out(sections: list[_Section], width: int, height: int) -> Sheet:
             shown, size = letters.fit(line, TITLE, inner, WORD)
             texts.append(Text(MARGIN, y + TITLE, shown, size))
             y += TITLE_LINE
+        if section.tags:
+            shown, size = letters.fit(f"tags: {section.tags}", LABEL, inner, 11)
+            texts.append(Text(MARGIN, y + LABEL, shown, size, FAINT))
+            y += LABEL_LINE
         y += 6
         for i, (word, pixels) in enumerate(section.panels):
             x = MARGIN + (i % columns) * (width + GAP)

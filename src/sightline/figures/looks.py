@@ -93,6 +93,15 @@ def words_of(tokens: Sequence[str]) -> list[tuple[str, int, int]]:
     return [(vocabulary.decode(ids[a:b]), a, b) for a, b in vocabulary.word_spans(ids)]
 
 
+def tags_of(description: Description) -> str:
+    """What the picture may be about, those in brackets that the text has: `[dog] · grass`."""
+    layout = description.layout
+    if layout is None or layout.kind != "grid":
+        return ""
+    written = {*description.tokens}
+    return " · ".join(f"[{word}]" if word in written else word for word in layout.labels)
+
+
 # ---------------------------------------------------------------- weights → smooth maps
 
 
@@ -112,7 +121,7 @@ def smooth(weights: Floats, layout: Layout) -> tuple[Floats, Floats, Floats]:
     if layout.kind != "grid" or len(layout.shape) != 2:
         raise UserError(f"attention over {layout.kind} cannot be laid over a picture")
     rows, columns = layout.shape
-    cells = weights.reshape(-1, rows, columns)
+    cells = weights[:, : layout.cells].reshape(-1, rows, columns)
     maps = np.asarray(spread(rows) @ cells @ spread(columns).T, np.float32)  # (T, 16 r, 16 c)
     even = 1.0 / (rows * columns)
     low = np.minimum(maps.min(axis=(1, 2), keepdims=True), 0.5 * even)

@@ -133,6 +133,7 @@ def _attention(looks: Sequence[Look], layout: Layout) -> dict[str, str]:
     shape: dict[str, str] = {}
     if layout.kind == "grid":
         _, low, high = smooth(weights, layout)
+        weights = weights[:, : layout.cells]
         shape = {
             "grid": _numbers(layout.shape),
             "box": _numbers(layout.box),

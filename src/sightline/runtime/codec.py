@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -74,6 +75,9 @@ class Codec:
         """A hypothesis in words; attention without the padding of its batch."""
         kept = len(hypothesis.tokens) - hypothesis.finished  # the end token is not a word
         weights = hypothesis.attention
+        if layout is not None and hypothesis.named:
+            labels = tuple(self.vocab.tokens[token] for token in hypothesis.named)
+            layout = replace(layout, labels=labels)
         if weights is not None:
             weights = weights[:kept] if layout is None else weights[:kept, : len(layout)]
         tokens = self.words(hypothesis.tokens[:kept], weights, layout)

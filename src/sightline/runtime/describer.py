@@ -253,7 +253,9 @@ class Describer:
         context = self.encoder.encode(batch)
         if "bias" not in batch:
             return context
-        bias = batch["bias"].values
+        bias = batch["bias"].values  # of the layout's positions; tags are not steered
+        tags = context.values.shape[1] - bias.shape[1]
+        bias = np.pad(bias, ((0, 0), (0, tags)))
         members = tuple(replace(member, bias=bias) for member in context.members)
         return replace(context, bias=bias, members=members)
 

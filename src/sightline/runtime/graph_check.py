@@ -26,16 +26,15 @@ OPERATORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         **dict.fromkeys(
             (
                 "Abs", "Add", "And", "Clip", "Div", "Equal", "Exp", "Expand", "Greater",
-                "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "MatMul", "MatMulInteger",
-                "Max", "Mul", "Neg", "Not", "Or", "QuantizeLinear", "Range", "Relu", "Sigmoid",
-                "Slice", "Squeeze", "Sub", "Tanh", "Unsqueeze", "Where",
+                "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Log", "MatMul",
+                "MatMulInteger", "Max", "Mul", "Neg", "Not", "Or", "QuantizeLinear", "Range",
+                "Relu", "Sigmoid", "Slice", "Squeeze", "Sub", "Tanh", "Unsqueeze", "Where",
             ),
             (),
         ),
         **dict.fromkeys(
             (
                 "Concat", "Flatten", "Gather", "GatherElements", "LogSoftmax", "Softmax", "Split",
-                "TopK",
             ),
             ("axis",),
         ),
@@ -52,10 +51,13 @@ OPERATORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Pad": ("mode",),
         "RNN": _RECURRENT,
         "ReduceMax": ("axes", "keepdims"),
+        "ReduceMean": ("axes", "keepdims"),
         "ReduceMin": ("axes", "keepdims"),
         "ReduceSum": ("keepdims",),
         "Reshape": ("allowzero",),
+        "ScatterElements": ("axis", "reduction"),
         "Shape": ("end", "start"),
+        "TopK": ("axis", "largest", "sorted"),
         "Transpose": ("perm",),
     }
 )  # fmt: skip

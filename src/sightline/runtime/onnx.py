@@ -29,7 +29,7 @@ from sightline.types import ContextSet, Inputs
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Floats = NDArray[np.float32]
-SHARED = ("keys", "mixed", "factors", "pointer_keys", "pointer_inputs")  # one for each example
+SHARED = ("keys", "mixed", "factors", "pointer_keys", "pointer_inputs", "tag_keys")  # per example
 NO_POSITION = np.float32(-1e30)  # the bias of a position that does not exist
 ENCODED_AT_ONCE = 2  # pictures: more take memory and are no faster
 
@@ -63,7 +63,10 @@ class OnnxEncoder:
         mask = made["mask"] > 0 if "mask" in made else np.ones(values.shape[:2], dtype=bool)
         if values.ndim != 3 or values.shape[:2] != mask.shape or len(mask) != len(inputs):
             raise CheckpointError(f"{self._path} gives values of shape {values.shape}; {AGAIN}")
-        return ContextSet(values, mask)
+        tokens = made.get("tokens")
+        if tokens is not None and (tokens.shape != mask.shape or tokens.dtype != np.int64):
+            raise CheckpointError(f"{self._path} names positions that there are not; {AGAIN}")
+        return ContextSet(values, mask, tokens=tokens)
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ class OnnxStepper:
 
     def _check_fit(self, export: Export) -> None:
         """Every input of a step comes from the start, from the step before, or from here."""
-        given = {"tokens", "forbidden", "count", "bias", "attended"}
+        given = {"tokens", "forbidden", "count", "bias", "attended", "tag_tokens"}
         if self._start is not None:
             given |= {each.name for each in self._start.get_outputs()}
         else:
@@ -131,9 +134,13 @@ class OnnxStepper:
             raise DataError(f"example {empty[0] + 1} is empty: there is nothing to attend to")
         mask = context.mask.astype(np.float32)
         names = [each.name for each in self._start.get_outputs()]
-        outputs = _run(self._start, names, {"values": context.values, "mask": mask})
-        rows = dict(zip(names, outputs, strict=True))
+        tags = self._tags(context)
+        arrays = {"values": context.values, "mask": mask}
+        arrays |= {"tags": context.values[:, -tags.shape[1] :]} if tags.size else {}
+        rows = dict(zip(names, _run(self._start, names, arrays), strict=True))
         examples: dict[str, Floats] = {name: rows.pop(name) for name in SHARED if name in rows}
+        if tags.size:
+            examples["tag_tokens"] = tags
         if examples:
             examples["bias"] = _bias(context)
         elif context.bias is not None:
@@ -141,6 +148,16 @@ class OnnxStepper:
         if "attended" in self._wanted:
             rows["attended"] = np.zeros(mask.shape, np.float32)
         return OnnxState(rows, examples)
+
+    def _tags(self, context: ContextSet) -> NDArray[Any]:
+        """The tokens (B, K) of the positions that name one, behind all others; K may be 0."""
+        if "tag_tokens" not in self._wanted:
+            return np.zeros((len(context), 0), np.int64)
+        tokens = context.tokens
+        if tokens is None or tokens.min() < 0 or tokens.max() >= self.vocab_size:
+            raise CheckpointError(f"{self._folder} names tokens that do not exist; {AGAIN}")
+        named: NDArray[Any] = tokens[:, int((tokens == 0).all(0).sum()) :]
+        return named
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
         made, state = self._run(state, tokens, self._all, 1)

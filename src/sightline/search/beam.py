@@ -91,7 +91,9 @@ def beam(stepper: Stepper, context: ContextSet, options: BeamOptions) -> Iterato
         history.append(Trace(origin, *best, result.attention, outcome))
         find_leaves = functools.partial(_all_leaves, leaves, active, finished, partial)
         all_done = some_done and bool(done.all())
-        yield Snapshot(step, all_done, history, find_leaves, options.n_best, examples_done)
+        yield Snapshot(
+            step, all_done, history, find_leaves, options.n_best, examples_done, context.tokens
+        )
         if all_done:
             return
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sightline.search.candidates import check_numbers
 from sightline.search.steppers import Stepper, require
-from sightline.search.tree import Leaves, Snapshot, Trace
+from sightline.search.tree import Leaves, Snapshot, Trace, named_by
 from sightline.types import ContextSet, Hypothesis
 
 
@@ -98,7 +98,7 @@ def _generate(
         leaves = leaves.replaced(index, scores[alive], step, rows[alive], ended[alive])
         alive &= ~ended
         done = step == max_length or not alive.any()
-        yield Snapshot(step, done, history, leaves.itself)
+        yield Snapshot(step, done, history, leaves.itself, _named=context.tokens)
         if done:
             return
         state, origin = result.state, rows
@@ -172,6 +172,9 @@ def rescore(
             score=sum(values),
             finished=stepper.end is not None and len(sequence) > 0 and sequence[-1] == stepper.end,
             attention=np.stack(weights) if weights else None,
+            named=named_by(context.tokens, number),
         )
-        for sequence, values, weights in zip(tokens, log_probs, attention, strict=True)
+        for number, (sequence, values, weights) in enumerate(
+            zip(tokens, log_probs, attention, strict=True)
+        )
     ]

@@ -152,6 +152,7 @@ class Snapshot:
     _find_leaves: Callable[[], Leaves]
     _n_best: int | None = None  # None: all, unranked
     _examples_done: NDArray[np.bool_] | None = None  # (B,)
+    _named: NDArray[np.int64] | None = None  # (B, M): ContextSet.tokens
 
     @cached_property
     def _leaves(self) -> Leaves:
@@ -232,7 +233,13 @@ class Snapshot:
             score=float(leaves.score[example, place]),
             finished=bool(leaves.finished[example, place]),
             attention=np.stack(attention[::-1]) if attention else None,
+            named=named_by(self._named, example),
         )
+
+
+def named_by(tokens: NDArray[np.int64] | None, example: int) -> tuple[int, ...]:
+    """The tokens that an example's positions stand for, without those that stand for none."""
+    return () if tokens is None else tuple(tokens[example][tokens[example] > 0].tolist())
 
 
 def flat_index(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:

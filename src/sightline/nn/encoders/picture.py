@@ -58,7 +58,8 @@ class PictureEncoder(nn.Module):
         """A frozen copy that computes the same, faster."""
         assert self.network is not None
         # a part: exports trace it
-        return PictureEncoder(for_inference(self.network), "tuned", tagger=self.tagger)
+        tagger = self.tagger and self.tagger.for_inference()
+        return PictureEncoder(for_inference(self.network), "tuned", tagger=tagger)
 
     def forward(self, inputs: Inputs) -> ContextSet:
         context = self.cells(inputs)

@@ -8,6 +8,7 @@ them (`heads.CopyHead`).
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 
@@ -31,6 +32,7 @@ class Tagger(nn.Module):
 
     tokens: Tensor  # (U,): the token of each word
     word_of: Tensor  # (1000,): which of them a class has; U where it has none
+    table: Tensor | None  # (U, D): `rows`, where it is used without learning
 
     def __init__(
         self, dimension: int, vocab: Vocabulary, common: Sequence[int], count: int
@@ -43,6 +45,7 @@ class Tagger(nn.Module):
         for number, token in enumerate(tokens):
             word_of[named.get(token, [])] = number
         self.count = count
+        self.register_buffer("table", None, persistent=False)
         self.classes = nn.Linear(dimension, CLASSES)
         self.words = nn.Linear(dimension, len(tokens))
         nn.init.constant_(self.words.bias, -4.0)  # most words are not in most captions
@@ -60,8 +63,10 @@ class Tagger(nn.Module):
     def likely(self, vectors: Tensor) -> Tensor:
         """How likely each word is by the classifier that is surer of it, (B, U)."""
         classes, words = self.scores(vectors)
-        by_class = words.new_zeros(len(words), len(self.tokens) + 1)
-        by_class = by_class.index_add(1, self.word_of, classes.softmax(1))[:, :-1]
+        # not len(): a traced graph takes any number of pictures
+        by_class = words.new_zeros(words.shape[0], len(self.tokens) + 1)
+        word_of = self.word_of.expand(words.shape[0], -1)
+        by_class = by_class.scatter_add(1, word_of, classes.softmax(1))[:, :-1]
         return torch.maximum(by_class, words.sigmoid())
 
     def rows(self) -> Tensor:
@@ -72,13 +77,19 @@ class Tagger(nn.Module):
         rows = torch.where(has_class, by_class, self.words.weight)
         return F.normalize(rows, dim=1) * math.sqrt(rows.shape[1])
 
+    def for_inference(self) -> Tagger:
+        """A copy that has the words' vectors ready."""
+        twin = copy.deepcopy(self)
+        del twin.table
+        twin.register_buffer("table", self.rows().detach())  # a weight, for the tracer of exports
+        return twin
+
     def forward(self, context: ContextSet) -> ContextSet:
         """The context set with the tags behind its own positions."""
         # only `tag_loss` teaches the classifiers
-        likely, which = self.likely(context.values.detach()).detach().topk(self.count, 1)  # (B, K)
-        values = (
-            self.rows().detach()[which] + likely[..., None] * self.sure + self.kind
-        )  # (B, K, D)
+        likely, which = self.likely(context.values.detach()).detach().topk(self.count, 1)
+        rows = self.rows().detach() if self.table is None else self.table  # (U, D)
+        values = rows[which] + likely[..., None] * self.sure + self.kind
         tokens = self.tokens[which]
         cells = torch.zeros_like(context.mask, dtype=tokens.dtype)
         return ContextSet(

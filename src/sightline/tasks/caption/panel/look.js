@@ -72,7 +72,7 @@ export class Look {
     this.caption.write([]);
     this.frame.dim();
     this.find('.readout').textContent = '';
-    for (const name of ['.others', '.save', '.before']) this.find(name).hidden = true;
+    for (const name of ['.others', '.save', '.before', '.tags']) this.find(name).hidden = true;
     this.find('.play').disabled = true;
   }
 
@@ -101,8 +101,9 @@ export class Look {
     this.sentence = sentence;
     const { layout, attention, tokens } = sentence;
     this.maps = attention && layout?.kind === 'grid'
-      ? attention.map((weights) => smoothMap(weights, layout.shape))
+      ? attention.map((weights) => smoothMap(weights.slice(0, layout.shape[0] * layout.shape[1]), layout.shape))
       : null;
+    this.showTags(layout?.labels ?? [], tokens);
     this.caption.write(tokens, givenWords(tokens, this.prefix));
     this.caption.label(sentence.log_probs.map(Math.exp), this.maps?.map(placeOf));
     this.find('.play').disabled = !this.maps;
@@ -113,6 +114,16 @@ export class Look {
     for (const item of this.find('.others ol').children)
       item.firstElementChild.ariaPressed = String(item.sentence === sentence);
     this.panel.onShow(sentence);
+  }
+
+  /** Words that the picture may be about; those that the sentence took stand out. */
+  showTags(labels, tokens) {
+    const tags = this.find('.tags');
+    tags.hidden = !labels.length;
+    const words = labels.flatMap((word) => [
+      make(tokens.includes(word) ? 'mark' : 'span', {}, word), ' ',
+    ]);
+    tags.replaceChildren('It recognised: ', ...words);
   }
 
   listOthers(sentences) {
