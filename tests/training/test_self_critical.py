@@ -170,3 +170,21 @@ def test_the_reward_is_the_weighted_sum_of_the_metrics_of_marked_captions():
         corpus = Corpus.of({0: text}, {0: marked[item]})
         cider, meteor = (float(m.item_scores(m.statistics(corpus))[0, 0]) for m in metrics)
         assert value == pytest.approx(cider + 3 * meteor)
+
+
+def test_fluency_is_the_share_of_words_in_a_row_that_some_caption_has():
+    texts = ["a dog runs on the grass", "a cat sits on the sofa"]
+    vocab = Vocabulary.build("word", texts)
+    references = {number: [text] for number, text in enumerate(texts)}
+    reward = CaptionReward(vocab, references, cider=0, fluency=2.0)
+
+    def fluency(text, ended=True):
+        return float(reward([0], [[*vocab.encode(text), *[END] * ended]])[0]) / 2
+
+    assert fluency("a dog runs on the grass") == 1
+    # of "a", "a dog", …, "on the sofa <end>", what crosses from one caption to the other is new:
+    # "runs on the sofa" is, and nothing after it
+    assert fluency("a dog runs on the sofa") == pytest.approx(6 / 7)
+    assert fluency("a dog runs on the") == pytest.approx(5 / 6)  # "runs on the <end>"
+    assert fluency("a dog runs on the", ended=False) == 1
+    assert fluency("grass grass") == 0

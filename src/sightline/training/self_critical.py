@@ -7,7 +7,7 @@ Hard attention samples its positions with the tokens, and both are credited with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from sightline import search
 from sightline.config import LossConfig
+from sightline.data.manifest import normalise_caption
 from sightline.data.vocabulary import BEGIN, END, PAD, UNKNOWN, Vocabulary
 from sightline.errors import ConfigError
 from sightline.metrics import Cider, Corpus, DocumentFrequencies, Metric
@@ -108,8 +109,31 @@ class SelfCritical(Likelihood):
         return [hypothesis for hypotheses in search.finish(drawn) for hypothesis in hypotheses]
 
 
+class Fluency:
+    """The share of n words in a row, the end among them, that some given text has.
+
+    Metrics forgive a text that stops at "on a"; nobody wrote that.
+    """
+
+    def __init__(self, texts: Iterable[Sequence[int]], n: int = 4) -> None:
+        """Texts are token ids with <end>."""
+        self.n = n
+        seen = [gram for text in texts for gram in self._grams(text)]
+        self.seen = frozenset(seen)
+
+    def __call__(self, tokens: Sequence[int]) -> float:
+        grams = self._grams(tokens)
+        return sum(gram in self.seen for gram in grams) / max(1, len(grams))
+
+    def _grams(self, tokens: Sequence[int]) -> list[tuple[int, ...]]:
+        padded = (*[BEGIN] * (self.n - 1), *tokens)
+        return [tuple(padded[i : i + self.n]) for i in range(len(tokens))]
+
+
 class CaptionReward:
-    """CIDEr-D and METEOR, each by its weight, of written sequences against their items' references.
+    """CIDEr-D, METEOR and fluency, each by its weight, of written sequences.
+
+    Metrics are against the items' references, fluency by those of all items.
 
     CIDEr weighs words by the whole set's references. A text that ended has a mark at its end:
     without it, captions learn to stop at "in a".
@@ -124,11 +148,15 @@ class CaptionReward:
         *,
         cider: float = 1.0,
         meteor: float = 0.0,
+        fluency: float = 0.0,
     ) -> None:
         self.vocab = vocab
         self.references = {
             item: [text + self.MARK for text in texts] for item, texts in references.items()
         }
+        texts = (text for texts in references.values() for text in texts) if fluency else ()
+        encoded = ((*vocab.encode(normalise_caption(text)), END) for text in texts)
+        self.fluency, self.fluent = fluency, Fluency(encoded)
         frequencies = DocumentFrequencies.of(self.references)
         weighted: list[tuple[float, Metric]] = [
             (cider, Cider(frequencies=frequencies)),
@@ -150,6 +178,8 @@ class CaptionReward:
         rewards = np.zeros(len(written))
         for weight, metric in self.metrics:
             rewards += weight * metric.item_scores(metric.statistics(corpus))[:, 0]
+        if self.fluency:
+            rewards += self.fluency * np.array([self.fluent(tokens) for tokens in written])
         return rewards
 
 

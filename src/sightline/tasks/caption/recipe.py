@@ -10,10 +10,11 @@ from sightline import config
 
 @dataclass(frozen=True)
 class RewardConfig:
-    """What self-critical training raises: the sum of these metrics by their weights."""
+    """What self-critical training raises: the sum of these scores by their weights."""
 
     cider: config.Weight = 1.0
     meteor: config.Weight = 0.0
+    fluency: config.Weight = 0.0  # the share of four words in a row that some training caption has
 
 
 @dataclass(frozen=True)
