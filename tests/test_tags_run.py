@@ -38,7 +38,7 @@ def models(tmp_path_factory):
         model.decoder.output.share.bias.fill_(1.0)  # copies a lot
         # what pictures have in common is taken away, so that tags differ from picture to picture
         words = model.encoder.tagger.words
-        words.weight.mul_(300)
+        words.weight.mul_(40)
         words.bias.copy_(-words.weight @ model.encoder.network(NOISE).mean((0, 1)))
     save(folder / "model", recipe, model, vocab=WORDS)
     export(folder / "model", folder / "export")
