@@ -87,6 +87,20 @@ def test_focus_steers_cells_and_leaves_tags_alone(models):
         assert result.attention[:, CELLS:].sum() > 0
 
 
+def test_without_tags_nothing_is_copied_or_looked_up(models):
+    seen = list(pictures(3))
+    for model in models:
+        for with_tags, without in zip(
+            model.describe(seen), model.describe(seen, tags=False), strict=True
+        ):
+            assert without.layout.labels == ()
+            assert without.attention.shape[1] == CELLS
+            np.testing.assert_allclose(without.attention.sum(1), 1, rtol=1e-4)
+            assert without.score != with_tags.score
+    texts = [[d.text for d in model.describe(seen, tags=False)] for model in models]
+    assert texts[0] == texts[1]
+
+
 def test_given_captions_and_streams_have_tags_too(models):
     picture = next(pictures(1))
     for model in models:

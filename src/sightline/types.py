@@ -172,6 +172,15 @@ class ContextSet:
         """For a model that reads nothing: `count` examples with no positions (NumPy arrays)."""
         return ContextSet(np.zeros((count, 0, 0), np.float32), np.zeros((count, 0), dtype=bool))
 
+    def untagged(self, unknown: int) -> ContextSet:
+        """The same without positions that stand for tokens: unseen, and standing for `unknown`."""
+        if self.tokens is None:
+            return self
+        cells = self.tokens == 0
+        members = tuple(member.untagged(unknown) for member in self.members)
+        tokens = np.where(cells, 0, unknown)
+        return replace(self, mask=self.mask & cells, tokens=tokens, members=members)
+
     def select(self, examples: Array) -> ContextSet:
         """The context sets of the given examples (an index array), in that order."""
         return ContextSet(

@@ -36,6 +36,9 @@ def describe(
     repeats: Annotated[
         bool, typer.Option("--repeats", help="Allow a content word to be written twice.")
     ] = False,
+    tags: Annotated[
+        bool, typer.Option("--tags/--no-tags", help="Use the words that a classifier recognised.")
+    ] = True,
     focus: Annotated[
         str | None,
         typer.Option(metavar="X,Y,W,H", help="Look here: a region, as fractions of the picture."),
@@ -61,7 +64,7 @@ def describe(
 
     options: dict[str, Any] = {"beam": beam, "n_best": n_best, "prefix": prefix, "groups": groups}
     options |= {"focus": None if focus is None else parse_focus(focus)}
-    options |= {"words_once": False if repeats else None}
+    options |= {"words_once": False if repeats else None, "tags": tags}
     describer, failed = load_for(model, device=device), 0
     names = list(_expand(sources)) if describer.reader.takes == "file" else sources
     outcomes: Iterator[Any] = _outcomes(describer, names, options)

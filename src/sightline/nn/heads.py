@@ -193,11 +193,8 @@ class CopyHead(VocabularyHead):
             raise ConfigError("model.head=copy needs an encoder that names words (encoder.tags)")
         named = context.tokens != PAD  # (B, M)
         first = int((~named).all(0).sum())
-        tags = ContextSet(
-            context.values[:, first:],
-            (named & context.mask)[:, first:],
-            tokens=context.tokens[:, first:],
-        )
+        values, tokens = context.values[:, first:], context.tokens[:, first:]
+        tags = ContextSet(values, named[:, first:], tokens=tokens)
         return self.pointer.prepare(tags)
 
     def copying(self, readouts: Tensor, pointers: ContextSet) -> tuple[Tensor, Tensor]:

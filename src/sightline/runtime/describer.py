@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sightline import search
 from sightline.data.progress import counted
+from sightline.data.vocabulary import UNKNOWN
 from sightline.errors import DataError, UserError
 from sightline.runtime.batches import joined, ranked, similar
 from sightline.runtime.codec import Codec
@@ -76,6 +77,7 @@ class Options:
     no_repeat: int | None = None  # no n-gram of this length twice; 0 allows all
     words_once: bool | None = None  # no content word twice
     groups: int = 1  # diverse beam search
+    tags: bool = True  # use the words that the encoder names, where it does
     temperature: float | None = None  # draw instead of searching; 0 takes the likeliest each time
     top_k: int = 0  # drawing: only the k likeliest tokens
     top_p: float = 1.0  # drawing: only the likeliest tokens that hold this mass
@@ -240,6 +242,8 @@ class Describer:
             constraints.append(Shortlist(shortlist[1]))
         stepper = self._stepper(constraints, None if shortlist is None else shortlist[0])
         context = self.encode(batch)
+        if not ask.tags:
+            context = context.untagged(UNKNOWN)  # which no search writes
         if ask.temperature is None:
             return search.beam(stepper, context, self._beam(ask, longest, keep_tree))
         return search.sample(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.data.vocabulary import UNKNOWN
 from sightline.types import Hypothesis
 
 
@@ -239,7 +240,7 @@ class Snapshot:
 
 def named_by(tokens: NDArray[np.int64] | None, example: int) -> tuple[int, ...]:
     """The tokens that an example's positions stand for, without those that stand for none."""
-    return () if tokens is None else tuple(tokens[example][tokens[example] > 0].tolist())
+    return () if tokens is None else tuple(tokens[example][tokens[example] > UNKNOWN].tolist())
 
 
 def flat_index(order: NDArray[np.int64], size: int) -> NDArray[np.int64]:
