@@ -1,7 +1,6 @@
 """Which captions count as naming an animal in `benchmarks.naming`."""
 
 import pytest
-
 from benchmarks.naming import names_it
 
 

@@ -10,7 +10,7 @@ from sightline.data.imagenet import CLASSES, imagenet_words
 from sightline.data.vocabulary import PAD, SPECIALS, Vocabulary
 from sightline.errors import ConfigError
 from sightline.nn.decoder import Decoder
-from sightline.nn.encoders.tags import KEEP, Tagger, tag_loss
+from sightline.nn.encoders.tags import KEEP, Tagger, renamed, tag_loss
 from sightline.nn.heads import CopyHead
 from sightline.nn.losses import sequence_loss
 from sightline.nn.stepper import TorchStepper
@@ -105,6 +105,23 @@ def test_the_captions_loss_does_not_move_the_classifiers():
     assert tags.classes.weight.grad is None
     assert tags.words.weight.grad is None
     assert tags.kind.grad is not None
+
+
+def test_renaming_changes_a_tag_and_its_word_alike_and_nothing_else():
+    torch.manual_seed(0)
+    tokens = torch.tensor([[0, 0, DOG, RED], [0, 0, TIGER, RED]])
+    targets = torch.tensor([[1, 4, DOG, 2], [1, DOG, 6, 2], [1, 4, 6, 2], [1, 6, 2, PAD]])
+    words = torch.tensor([PENGUIN])
+    named, written = renamed(tokens, targets, words, 1.0)
+    assert named.tolist() == [[0, 0, PENGUIN, RED], [0, 0, TIGER, RED]]  # no target has the second
+    expected = torch.where(targets == DOG, PENGUIN, targets)
+    assert written.tolist() == expected.tolist()
+    assert tokens[0, 2] == DOG
+    assert targets[0, 2] == DOG  # what was given stays
+    same = renamed(tokens, targets, words, 0.0)
+    assert [part.tolist() for part in same] == [tokens.tolist(), targets.tolist()]
+    taken = renamed(tokens, targets, torch.tensor([RED]), 1.0)  # a tag of the example already
+    assert taken[0].tolist() == tokens.tolist()
 
 
 # ----------------------------------------------------------------------------- copying

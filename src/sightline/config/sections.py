@@ -136,6 +136,9 @@ class LossConfig:
     label_smoothing: BelowOne = 0.0
     doubly_stochastic: Weight = 0.0  # λ of Xu et al. eq. 14
     tags: Weight = 0.0  # how much the detection of the targets' words counts (encoder.tags)
+    # the share of examples in which a tag and its word in the targets become another word, for the
+    # model to learn to copy words that it has never written
+    rename: Share = 0.0
     hard: HardConfig = field(default_factory=HardConfig)
     per: Literal["token", "sequence"] = "token"  # what the loss is divided by
 

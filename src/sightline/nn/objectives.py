@@ -16,9 +16,9 @@ from sightline.config import LossConfig
 from sightline.data.vocabulary import PAD, SPECIALS
 from sightline.errors import ConfigError
 from sightline.nn.decoder import Decoder, DecoderState
-from sightline.nn.encoders.tags import Tagger, tag_loss
+from sightline.nn.encoders.tags import Tagger, renamed, tag_loss
 from sightline.nn.losses import Loss, scale, sequence_loss
-from sightline.types import Inputs
+from sightline.types import ContextSet, Inputs
 
 if TYPE_CHECKING:
     from sightline.nn.model import Batch, EncoderDecoder
@@ -50,15 +50,22 @@ class Likelihood:
                 "model.head=pointer has not; set it to 0"
             )
 
+    def read(self, model: EncoderDecoder, batch: Batch) -> tuple[ContextSet, Tensor]:
+        """What is attended to, and the targets."""
+        return model.encode(batch.inputs, batch.name), batch.targets
+
     def __call__(
         self, model: EncoderDecoder, batch: Batch, state: DecoderState | None = None
     ) -> tuple[Loss, DecoderState | None]:
         """The loss of a batch, from `state` where one is carried over (truncated BPTT)."""
         decoder, hard = model.decoder, model.hard if model.training else None
-        before, targets, samples, expected = batch.targets[:, :-1], batch.targets[:, 1:], 1, None
-        weights = batch.weights
+        context = None
+        given = batch.targets
         if state is None:
-            context = model.encode(batch.inputs, batch.name)
+            context, given = self.read(model, batch)
+        before, targets, samples, expected = given[:, :-1], given[:, 1:], 1, None
+        weights = batch.weights
+        if context is not None:
             if hard is not None:  # N sampled paths per target, as rows that share a context set
                 samples = hard.config.samples
                 expected = hard.expected_rows(len(targets), targets.device)
@@ -104,7 +111,10 @@ def scheduled_sampling(
 
 
 class WithTags(Likelihood):
-    """The likelihood, and that of the tags that its picture encoder finds."""
+    """The likelihood, and that of the tags that its picture encoder finds.
+
+    Some tags are renamed, so that copying is learnt for words that no target has.
+    """
 
     def __init__(
         self,
@@ -115,12 +125,21 @@ class WithTags(Likelihood):
         super().__init__(config, scheduled_sampling)
         self.published = published
 
+    def read(self, model: EncoderDecoder, batch: Batch) -> tuple[ContextSet, Tensor]:
+        context, targets = super().read(model, batch)
+        tagger = getattr(model.encoder, "tagger", None)
+        if not model.training or not isinstance(tagger, Tagger) or not self.config.rename:
+            return context, targets
+        assert context.tokens is not None
+        tokens, targets = renamed(context.tokens, targets, tagger.tokens, self.config.rename)
+        return replace(context, tokens=tokens), targets
+
     def __call__(
         self, model: EncoderDecoder, batch: Batch, state: DecoderState | None = None
     ) -> tuple[Loss, DecoderState | None]:
         loss, state = super().__call__(model, batch, state)
         tagger = getattr(model.encoder, "tagger", None)
-        if not model.training or not isinstance(tagger, Tagger):
+        if not model.training or not isinstance(tagger, Tagger) or not self.config.tags:
             return loss, state
         assert state is not None
         assert state.context is not None

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sightline.data.imagenet import CLASSES, imagenet_words
-from sightline.data.vocabulary import Vocabulary
+from sightline.data.vocabulary import PAD, Vocabulary
 from sightline.types import ContextSet
 
 KEEP = 10.0  # how much ImageNet's classes count beside the words, of which there are many
@@ -118,3 +118,30 @@ def tag_loss(
         kept = -(published.softmax(1) * classes.log_softmax(1)).sum(1).mean()
         loss = loss + KEEP * kept
     return loss
+
+
+def renamed(
+    tokens: Tensor,  # (B, M): what positions stand for
+    targets: Tensor,  # (N, T), N = B · K
+    words: Tensor,  # (U,): those that tags can stand for
+    share: float,
+) -> tuple[Tensor, Tensor]:
+    """One tag of this share of examples, and its word in their targets, become a random word.
+
+    The vocabulary cannot know that word, so the head has to copy it: by the tag's vector, as it
+    will have to for a word that no caption has.
+    """
+    tokens, targets = tokens.clone(), targets.clone()
+    of_example = targets.view(len(tokens), -1)  # (B, K · T), the same memory
+    for number in (torch.rand(len(tokens)) < share).nonzero()[:, 0].tolist():
+        row, written = tokens[number], of_example[number]
+        found = (torch.isin(row, written) & (row != PAD)).nonzero()[:, 0]
+        if not len(found):
+            continue
+        word = row[found[int(torch.randint(len(found), ()))]].clone()
+        other = words[int(torch.randint(len(words), ()))]
+        if bool((row == other).any()) or bool((written == other).any()):
+            continue
+        row[row == word] = other
+        written[written == word] = other
+    return tokens, targets

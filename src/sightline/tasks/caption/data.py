@@ -105,10 +105,11 @@ class CaptionData(ManifestData):
         from sightline.tasks.caption.model import build_model, classifier, teach
 
         recipe, objective = self.recipe, None
-        if recipe.loss.tags and recipe.encoder.tags:
+        if (recipe.loss.tags or recipe.loss.rename) and recipe.encoder.tags:
             from sightline.nn.objectives import WithTags
 
-            keep = None if recipe.encoder.learning == "frozen" else classifier(recipe)
+            learns = recipe.loss.tags and recipe.encoder.learning != "frozen"
+            keep = classifier(recipe) if learns else None
             objective = WithTags(recipe.loss, recipe.training.scheduled_sampling, keep)
         if recipe.self_critical:
             from sightline.training.self_critical import CaptionReward, SelfCritical
