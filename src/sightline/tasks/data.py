@@ -71,7 +71,10 @@ class ManifestData(TaskData, ABC):
     def __init__(self, recipe: Any) -> None:
         self.recipe = recipe
         examples = read_data(recipe.manifest, medium=self.medium)
-        self.train = [e for e in examples if e.split == "train" and self.trusted(e)]
+        given = [example for example in examples if example.split == "train"]
+        self.train = [example for example in given if self.trusted(example)]
+        # of the vocabulary, which does not depend on how much a target counts
+        self.targets = [target for example in given for target in example.targets]
         self.dev = [example for example in examples if example.split == "dev"]
         if not self.train or not self.dev:
             empty = "dev" if self.train else "train"

@@ -45,9 +45,8 @@ class CaptionData(ManifestData):
             for number, example in enumerate(self.train)
             for text, weight in self.trusted(example)
         ]
-        self.vocab = Vocabulary.build(
-            "word", (text for _, text, _ in captions), recipe.vocabulary, recipe.min_count
-        )
+        texts = map(normalise_caption, self.targets)
+        self.vocab = Vocabulary.build("word", texts, recipe.vocabulary, recipe.min_count)
         if recipe.encoder.tags:
             self.vocab = self.vocab.extended(imagenet_words())
         self.reader, self.codec = ReaderById(self), CaptionCodec(self.vocab, recipe.search)
