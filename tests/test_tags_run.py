@@ -12,8 +12,9 @@ from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.errors import CheckpointError
 from sightline.export.write import export
 from sightline.figures.looks import tags_of
-from sightline.tasks.caption.model import build_model, build_network
+from sightline.tasks.caption.model import build_model, build_network, teach
 from sightline.tasks.caption.recipe import CaptionRecipe
+from sightline.training.checkpoint import load_weights
 from small_models import SMALL, WORDS, pictures, save
 
 pytest.importorskip("onnx")
@@ -137,3 +138,20 @@ def test_training_adds_the_classifiers_words_to_the_vocabulary(tmp_path):
     assert DecoderConfig().head == "vocabulary"
     (tmp_path / VOCAB).write_text(extended.to_json())
     assert Vocabulary.load(tmp_path / VOCAB) == extended
+
+
+def test_a_decoder_on_the_frozen_encoder_begins_with_the_runs_tagger(tmp_path):
+    torch.manual_seed(0)
+    encoder = ImageEncoderConfig("efficientnet_lite0", size=70, learning="scratch", tags=3)
+    recipe = CaptionRecipe(manifest="x", encoder=encoder, model=replace(SMALL, head="copy"))
+    learnt = build_model(recipe, WORDS, build_network(recipe, published=False))
+    folder = save(tmp_path / "run", recipe, learnt, vocab=WORDS)
+    frozen = replace(recipe, encoder=replace(encoder, learning="frozen", weights=str(folder)))
+    model = build_model(frozen, WORDS, build_network(frozen))
+    teach(model.encoder.tagger, frozen)
+    torch.testing.assert_close(
+        model.encoder.tagger.classes.weight, learnt.encoder.tagger.classes.weight
+    )
+    load_weights(model, folder, model.optional_weights)  # the network is outside its weights
+    assert not any(name.startswith("encoder.pictures") for name in model.state_dict())
+    torch.testing.assert_close(model.encoder.tagger.words.bias, learnt.encoder.tagger.words.bias)

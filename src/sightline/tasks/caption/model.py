@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from sightline.data.vocabulary import VOCAB, Vocabulary
@@ -60,7 +61,8 @@ def teach(tagger: Tagger, recipe: CaptionRecipe) -> None:
     source = recipe.encoder.weights
     if source == "default":
         source = ENCODERS[recipe.encoder.name].weights
-    weights = read_weights(find_weights(source))
+    path = find_weights(source)  # of a run: all its weights, not its encoder's alone
+    weights = load_file(path) if path.suffix == ".safetensors" else read_weights(path)
     own = {n.removeprefix(TAGGER): w for n, w in weights.items() if n.startswith(TAGGER)}
     if own:
         tagger.load_state_dict(own)
