@@ -1,7 +1,10 @@
 """Attacks on the service: files that never end decoding, models that never return, large asks."""
 
+import base64
 import io
+import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -15,11 +18,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from decoding import Measured, OddReader
+from decoding import Measured, OddReader, Spy
 from live_server import PATIENCE, PATIENT, QUICK, code, held, picture_bytes, post, running, wait_for
 from PIL import Image
 
-from sightline.errors import DataError, PictureSizeError, UserError
+from sightline.errors import DataError, PictureError, PictureSizeError, UserError
 from sightline.media.image import ImageSpec
 from sightline.runtime.describer import Options
 from sightline.serve.decoders import Decoders
@@ -51,7 +54,7 @@ def test_a_decoder_that_takes_too_long_is_killed_and_replaced():
             pool.read(OddReader(), b"slow", {})
         assert time.monotonic() - began < 30
         assert pool.restarts == 1
-        assert len(pool.read(OddReader(), b"good", {"size": 3})[0]) == 3
+        assert len(pool.read(OddReader(), b"good", {"size": 3})) == 3
 
 
 def test_a_decoder_that_dies_is_replaced():
@@ -69,13 +72,64 @@ def test_a_decoders_memory_is_limited():
             pool.read(OddReader(), b"large", {})
         with pytest.raises(DataError, match="it is bad"):
             pool.read(OddReader(), b"bad", {})
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            pool.read(OddReader(), b"bug", {})
         assert pool.restarts == 0
+
+
+class Trap:
+    """Unpickled, it makes a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+def forged(**changes):
+    stream = {"used": [["<f4", [2, 2]], None]}
+    return {"streams": stream, "layouts": [None], **changes}
+
+
+def test_nothing_from_a_decoder_is_unpickled(tmp_path):
+    """A decoder that an attacker controls: wrong results are refused and the process replaced."""
+    trap = tmp_path / "executed"
+    numbers = bytes(16)
+
+    def message(*parts):
+        return json.dumps({"parts": parts}).encode()
+
+    def array(kind, shape):
+        return forged(streams={"used": [[kind, shape], None]})
+
+    wrong = [
+        [pickle.dumps(Trap(trap))],
+        [pickle.dumps(([b"", pickle.dumps(Trap(trap))], []))],
+        [b"\xff"], [b"[" * 100_000], [b"7"], [b"{}"], [b'{"parts": 1}'], [b'{"error": 1}'],
+        [message(forged(layouts=[{"evil": 1}])), numbers],
+        [message(forged()), numbers[:-1]],
+        [message(forged()), numbers * 2],
+        [message(array("O", [1])), numbers],
+        [message(array("|S4", [1])), numbers],
+        [message(array("<f4", [1 << 40])), numbers],
+        [message(array("<f4", [-1])), numbers],
+        [message(array(trap.name, [1])), pickle.dumps(Trap(trap))],
+    ]  # fmt: skip
+    with decoders(seconds=PATIENCE) as pool:
+        for number, messages in enumerate(wrong, 1):
+            source = json.dumps([base64.b64encode(each).decode() for each in messages]).encode()
+            with pytest.raises(PictureError, match="ended its decoder"):
+                pool.read(Spy(), source, {})
+            assert pool.restarts == number
+        pool.read(OddReader(), b"good", {})
+    assert not trap.exists()
 
 
 def test_threads_share_decoders_and_closing_ends_them():
     with decoders(2) as pool, ThreadPoolExecutor(8) as threads:
         sizes = threads.map(
-            lambda size: len(pool.read(OddReader(), b"good", {"size": size})[0]), range(1, 40)
+            lambda size: len(pool.read(OddReader(), b"good", {"size": size})), range(1, 40)
         )
         assert list(sizes) == list(range(1, 40))
         waiting = threads.submit(pool.read, OddReader(), b"slow", {})
@@ -131,7 +185,7 @@ def test_every_kind_of_picture_is_decoded_within_the_documented_memory(side):
                 continue
             try:
                 (inputs,) = pool.read(reader, data, {"max_pixels": Limits().pixels})
-                read[kind, mode] = len(inputs)
+                read[kind, mode] = int(inputs["used"].values[0])
             except DataError as error:
                 read[kind, mode], reasons = -1, [*reasons, str(error)]
         assert pool.restarts == 0

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from sightline.errors import DataError, PictureKindError, PictureSizeError
+from sightline.errors import DataError, PictureError, PictureKindError, PictureSizeError
 from sightline.media.structure import check_structure
 from sightline.types import Inputs, Layout, Stream
 
@@ -48,9 +48,9 @@ _READABLE = "JPEG, PNG, WebP, GIF, BMP, TIFF, PPM or AVIF"
 
 
 def _decoder_for(head: bytes, name: str) -> str:
-    """The Pillow format that the first bytes call for; a DataError for anything else."""
+    """The Pillow format that the first bytes call for; a PictureError for anything else."""
     if not head:
-        raise DataError(f"{name}: the file is empty")
+        raise PictureError(f"{name}: the file is empty")
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "WEBP"
     if head[4:8] == b"ftyp":  # the ISO container: AVIF, HEIC or a film
@@ -98,7 +98,7 @@ def _text_kind(head: bytes) -> str:
 def read_image(
     source: ImageSource, *, name: str | None = None, max_pixels: int = MAX_PIXELS
 ) -> NDArray[np.uint8]:
-    """A picture as (H, W, 3) RGB bytes, upright, on white; a DataError names the file and why not.
+    """A picture as (H, W, 3) RGB bytes, upright, on white; a PictureError says why not.
 
     The EXIF orientation is applied; greyscale, palette, CMYK and 16-bit pictures become RGB;
     transparency is laid on white; of an animation the first frame is taken. The size is checked
@@ -140,16 +140,18 @@ def _opened(source: ImageSource, name: str) -> Iterator[BinaryIO]:
             yield io.BytesIO(source.read())  # pipes and uploads cannot all seek
             return
         if not stat.S_ISREG(mode := os.stat(source).st_mode) and not stat.S_ISDIR(mode):
-            raise DataError(f"{name}: it is a pipe or a device, not a file")  # opening might block
+            raise PictureError(
+                f"{name}: it is a pipe or a device, not a file"
+            )  # opening might block
         with open(source, "rb") as file:
             yield file
     except FileNotFoundError:
-        raise DataError(f"{name}: no such file") from None
+        raise PictureError(f"{name}: no such file") from None
     except IsADirectoryError:
-        raise DataError(f"{name}: it is a folder, not a picture") from None
+        raise PictureError(f"{name}: it is a folder, not a picture") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise DataError(f"{name}: cannot be read: {reason}") from None
+        raise PictureError(f"{name}: cannot be read: {reason}") from None
 
 
 def _decode(
@@ -172,14 +174,16 @@ def _decode(
         if turned > 4:
             width, height = height, width
         return np.ascontiguousarray(_UPRIGHT[turned](pixels)), (height, width)
-    except DataError:
+    except PictureError:
         raise
     except Image.DecompressionBombError:
         raise PictureSizeError(
             f"{name}: too large: more than twice Pillow's limit of pixels; scale it down first"
         ) from None
     except UnidentifiedImageError:
-        raise DataError(f"{name}: damaged: begins like {decoder} but its header is bad") from None
+        raise PictureError(
+            f"{name}: damaged: begins like {decoder} but its header is bad"
+        ) from None
     except MemoryError:
         raise PictureSizeError(
             f"{name}: too large: not enough memory to decode it; scale it down first"
@@ -188,12 +192,12 @@ def _decode(
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         # C decoders call it damage, too, where they get no memory
         also = ", or too large for the memory there is" if width * height > _LARGE else ""
-        raise DataError(f"{name}: damaged or cut short ({decoder}): {reason}{also}") from None
+        raise PictureError(f"{name}: damaged or cut short ({decoder}): {reason}{also}") from None
 
 
 def _check_size(width: int, height: int, name: str, max_pixels: int) -> None:
     if width < 1 or height < 1:
-        raise DataError(f"{name}: the picture is empty ({width} x {height} pixels)")
+        raise PictureError(f"{name}: the picture is empty ({width} x {height} pixels)")
     if width * height > max_pixels or max(width, height) > MAX_SIDE:
         raise PictureSizeError(
             f"{name}: too large: {width} x {height} pixels, and the limit is {max_pixels:,} "
@@ -262,7 +266,7 @@ def _deep_range(
     for box in bands:
         values = np.asarray(image.crop(box))
         if not np.isfinite(values).all():
-            raise DataError(f"{name}: it has pixels that are not numbers (NaN or infinity)")
+            raise PictureError(f"{name}: it has pixels that are not numbers (NaN or infinity)")
         low, high = min(low, float(values.min())), max(high, float(values.max()))
     is_float = image.mode == "F"
     if is_float and low >= 0 and high <= 1:

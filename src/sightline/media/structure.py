@@ -10,7 +10,7 @@ import re
 import struct
 from typing import BinaryIO
 
-from sightline.errors import DataError
+from sightline.errors import PictureError
 
 MAX_SCANS = 100  # of a JPEG; encoders write 10, optimisers of progressive files up to about 30
 _CHUNK = 1 << 20
@@ -21,7 +21,7 @@ _EXIF = b"Exif\0\0"
 
 
 def check_structure(file: BinaryIO, decoder: str, name: str) -> None:
-    """A DataError for a file with more parts than a picture has; rewinds the file."""
+    """A PictureError for a file with more parts than a picture has; rewinds the file."""
     size = file.seek(0, 2)
     file.seek(0)
     most = 1000 + size // 1000  # chunks of 8 KB are usual
@@ -38,7 +38,7 @@ def check_structure(file: BinaryIO, decoder: str, name: str) -> None:
             case "TIFF":
                 _check_tags(file, 0, size)
     except _TooManyError as error:
-        raise DataError(
+        raise PictureError(
             f"{name}: refused: {error}, which no camera or program writes; save it again"
         ) from None
     finally:

@@ -174,7 +174,7 @@ def _give_errors(app: FastAPI) -> None:
 
     @app.exception_handler(UserError)
     async def cannot(request: Request, error: UserError) -> Response:
-        return await refused(request, Refusal(422, "cannot_do", str(error)))
+        return await refused(request, Refusal.of(error))
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:

@@ -198,7 +198,7 @@ class Batcher:
                     if not job.done:
                         self._run([job])
             else:
-                batch[0].send(Refusal(422, "cannot_do", str(error)))
+                batch[0].send(Refusal.of(error))
         except Exception as error:
             self._failed(error)
             for job in batch:

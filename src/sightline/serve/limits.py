@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from sightline.errors import UserError
+
 MEGABYTE = 1_000_000
 
 
@@ -37,6 +39,10 @@ class Refusal(Exception):
     _: KW_ONLY
     retry_after: int | None = None
     close: bool = False  # close the connection: the rest of the body is not read
+
+    @staticmethod
+    def of(error: UserError) -> Refusal:
+        return Refusal(error.status, error.code, str(error))
 
     def to_json(self, request_id: str) -> dict[str, Any]:
         error = {"code": self.code, "message": self.message}
