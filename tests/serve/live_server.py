@@ -110,7 +110,7 @@ def sent(server, count, stream="false"):
     clients = [socket.create_connection(address, timeout=PATIENCE) for _ in range(count)]
     for client in clients:
         client.sendall(request_bytes(stream))
-    wait_for(lambda: server.service.batcher.taken == count)
+    wait_for(lambda: server.service.taken == count)
     return clients
 
 
