@@ -1,10 +1,11 @@
-"""Readers that misbehave; a module of its own, for the decoders' processes to import."""
+"""Processes that decode, and readers that misbehave in them: for those a module of its own."""
 
 import base64
 import gc
 import json
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -12,7 +13,18 @@ from typing import Any
 import numpy as np
 
 from sightline.errors import DataError
+from sightline.serve.decoders import Decoders
+from sightline.serve.limits import Limits
 from sightline.types import Inputs, Stream
+
+
+@contextmanager
+def decoders(count=1, seconds=240.0, memory=Limits().decode_memory):
+    pool = Decoders(count, seconds, memory, ["decoding"])
+    try:
+        yield pool
+    finally:
+        pool.close()
 
 
 @dataclass(frozen=True)

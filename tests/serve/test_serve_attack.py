@@ -5,43 +5,28 @@ import io
 import json
 import os
 import pickle
-import re
 import signal
 import subprocess
 import sys
 import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from decoding import Measured, OddReader, Spy
+from decoding import OddReader, Spy, decoders
 from live_server import PATIENCE, PATIENT, QUICK, code, held, picture_bytes, post, running, wait_for
 from PIL import Image
 
 from sightline.errors import DataError, PictureError, PictureSizeError, UserError
 from sightline.media.image import ImageSpec
 from sightline.runtime.describer import Options
-from sightline.serve.decoders import Decoders
-from sightline.serve.limits import MEGABYTE, Limits
+from sightline.serve.limits import Limits
 from sightline.tasks.caption.parts import PictureReader
 from sightline.tasks.route import check_work
 from sightline.types import Inputs, Layout, Stream
-
-MEMORY = Limits().decode_memory
-
-
-@contextmanager
-def decoders(count=1, seconds=PATIENCE, memory=MEMORY):
-    pool = Decoders(count, seconds, memory, ["decoding"])
-    try:
-        yield pool
-    finally:
-        pool.close()
-
 
 # ---------------------------------------------------------------- decoders
 
@@ -145,56 +130,6 @@ def test_a_picture_is_read_in_a_process_as_in_this_one():
         ((here,), (there,)) = reader.read(picture_bytes()), pool.read(reader, picture_bytes(), {})
     np.testing.assert_array_equal(here["pictures"].values, there["pictures"].values)
     assert here.layouts == there.layouts
-
-
-def large(kind, mode, side):
-    """A picture file of side × side pixels that is small."""
-    if mode == "F":
-        image = Image.fromarray(np.tile(np.linspace(0, 9, side, dtype=np.float32), (side, 1)))
-    elif mode == "I;16":
-        image = Image.fromarray(np.tile(np.arange(side, dtype=np.uint16), (side, 1)))
-    else:
-        image = Image.new(mode, (side, side), 1 if mode in "1P" else None)
-    file = io.BytesIO()
-    options = {"progressive": True} if mode == "YCbCr" else {}
-    image.save(file, kind, compression="tiff_adobe_deflate" if kind == "TIFF" else None, **options)
-    return file.getvalue()
-
-
-KINDS = [
-    ("JPEG", "RGB"), ("JPEG", "L"), ("JPEG", "CMYK"), ("JPEG", "YCbCr"), ("PNG", "RGB"),
-    ("PNG", "RGBA"), ("PNG", "L"), ("PNG", "P"), ("PNG", "1"), ("PNG", "LA"), ("PNG", "I;16"),
-    ("GIF", "P"), ("BMP", "RGB"), ("TIFF", "RGB"), ("TIFF", "F"), ("TIFF", "I;16"),
-    ("PPM", "L"), ("BMP", "L"), ("PPM", "RGB"), ("WEBP", "RGB"), ("WEBP", "RGBA"), ("AVIF", "RGB"),
-]  # fmt: skip
-
-
-@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures as Linux does")
-@pytest.mark.parametrize(
-    "side",
-    [3000, pytest.param(5000, marks=pytest.mark.slow), pytest.param(7000, marks=pytest.mark.slow)],
-)
-def test_every_kind_of_picture_is_decoded_within_the_documented_memory(side):
-    """Or refused: a picture's kind decides how much its decoder needs for a pixel."""
-    reader = Measured(PictureReader(ImageSpec(260, "squeeze"), (9, 9)))
-    read, reasons = {}, []
-    with decoders() as pool:
-        for kind, mode in KINDS:
-            data = large(kind, mode, side)
-            if len(data) > Limits().upload_bytes:
-                continue
-            try:
-                (inputs,) = pool.read(reader, data, {"max_pixels": Limits().pixels})
-                read[kind, mode] = int(inputs["used"].values[0])
-            except DataError as error:
-                read[kind, mode], reasons = -1, [*reasons, str(error)]
-        assert pool.restarts == 0
-    assert max(read.values()) * MEGABYTE <= MEMORY + 10 * MEGABYTE  # the decoders' own code
-    # WebP's decoder takes its memory before Pillow says how large the picture is
-    assert all(re.search("too large|create decoder", reason) for reason in reasons), reasons
-    print(side, read)  # for `pytest -s`
-    if side == 3500:
-        assert min(read.values()) >= 0
 
 
 # ---------------------------------------------------------------- the service

@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from sightline.errors import DataError, PictureError, PictureKindError, PictureSizeError
-from sightline.media.structure import check_structure
+from sightline.media.structure import bytes_each, check_size, check_structure, webp_size
 from sightline.types import Inputs, Layout, Stream
 
 ImageSource = str | os.PathLike[str] | bytes | BinaryIO
 
-# 120 megapixels take 360 MB as RGB; the largest cameras in use make 102.
+# Of four bytes each, as Pillow holds them; fewer where a decoder needs more for a pixel.
+# The largest cameras in use make 102 megapixels.
 MAX_PIXELS = 120_000_000
-MAX_SIDE = 65_535  # JPEG's own limit; of longer strips, resizing takes gigabytes
 _LARGE = 4_000_000  # pixels; a network's input is made from a reduced copy of larger pictures
 _BAND = 1_000_000  # pixels converted at a time, so that only one full-size copy is in memory
 
@@ -102,7 +102,7 @@ def read_image(
 
     The EXIF orientation is applied; greyscale, palette, CMYK and 16-bit pictures become RGB;
     transparency is laid on white; of an animation the first frame is taken. The size is checked
-    against `max_pixels` and MAX_SIDE before any pixel is decoded, and so are the numbers of scans,
+    against `max_pixels` before any pixel is decoded, and so are the numbers of scans,
     chunks and tags. `name` is what errors call the source.
     """
     return _read(source, name or _name_of(source), max_pixels)[0]
@@ -161,9 +161,11 @@ def _decode(
     # SyntaxError, zlib.error, …), so all are caught here, where the file is the cause.
     width = height = 0
     try:
+        if decoder == "WEBP":
+            check_size(webp_size(file), bytes_each(decoder), name, max_pixels)
         with Image.open(file, formats=[decoder]) as image:
             width, height = image.size
-            _check_size(width, height, name, max_pixels)
+            check_size(image.size, bytes_each(decoder, image), name, max_pixels)
             reduced = least > 0 and width * height > _LARGE
             if reduced:
                 image.draft(image.mode, (least, least))  # a JPEG's decoder can reduce as it decodes
@@ -193,16 +195,6 @@ def _decode(
         # C decoders call it damage, too, where they get no memory
         also = ", or too large for the memory there is" if width * height > _LARGE else ""
         raise PictureError(f"{name}: damaged or cut short ({decoder}): {reason}{also}") from None
-
-
-def _check_size(width: int, height: int, name: str, max_pixels: int) -> None:
-    if width < 1 or height < 1:
-        raise PictureError(f"{name}: the picture is empty ({width} x {height} pixels)")
-    if width * height > max_pixels or max(width, height) > MAX_SIDE:
-        raise PictureSizeError(
-            f"{name}: too large: {width} x {height} pixels, and the limit is {max_pixels:,} "
-            f"and {MAX_SIDE:,} a side; scale it down first"
-        )
 
 
 # EXIF orientation → how the stored pixels are turned
