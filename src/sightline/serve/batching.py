@@ -161,6 +161,8 @@ class Batcher:
             with stoppable() as stop:
                 with self._changed:
                     self._running, self._stop = batch, stop
+                    if all(job.done for job in batch):  # since they were taken from the queue
+                        stop()
                 completed = self._run(batch)
                 with self._changed:
                     self._running = []
