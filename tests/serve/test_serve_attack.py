@@ -1,7 +1,6 @@
 """Attacks on the service: files that never end decoding, models that never return, large asks."""
 
 import base64
-import io
 import json
 import os
 import pickle
@@ -16,9 +15,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from benchmarks.load import scan_bomb
 from decoding import OddReader, Spy, decoders
 from live_server import PATIENCE, PATIENT, QUICK, code, held, picture_bytes, post, running, wait_for
-from PIL import Image
 
 from sightline.errors import DataError, PictureError, PictureSizeError, UserError
 from sightline.media.image import ImageSpec
@@ -142,19 +141,11 @@ def test_it_is_not_ready_while_no_decoder_starts(models, monkeypatch):
         monkeypatch.setattr("sightline.serve.decoders._CONTEXT", None)
         for each in pool._all:
             each.kill()
-        assert post(server.client, picture_bytes()).status_code == 500
+        assert code(post(server.client, picture_bytes())) == "busy"
         assert server.client.get("/readyz").status_code == 503
         monkeypatch.undo()
         wait_for(lambda: server.client.get("/readyz").status_code == 200)
         assert post(server.client, picture_bytes()).status_code == 200
-
-
-def scan_bomb():
-    file = io.BytesIO()
-    Image.linear_gradient("L").resize((1000, 1000)).save(file, "JPEG", progressive=True)
-    data = file.getvalue()
-    last = data.rindex(b"\xff\xda")
-    return data[:last] + data[last:-2] * 1000 + data[-2:]
 
 
 def test_scan_bombs_are_refused_and_others_answered(models):

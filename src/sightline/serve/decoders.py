@@ -20,7 +20,7 @@ from typing import Any
 from sightline.errors import PictureError, PictureSizeError
 from sightline.runtime.describer import Reader
 from sightline.serve import wire
-from sightline.serve.limits import MEGABYTE
+from sightline.serve.limits import MEGABYTE, Refusal, busy
 from sightline.serve.logs import logger
 from sightline.types import Inputs
 
@@ -79,19 +79,23 @@ class Decoders:
             self._idle.put(decoder)
 
     def _start(self, decoder: _Decoder) -> None:
+        """A Refusal where the machine has no files or memory for a process: it is tried again."""
         try:
             if not self._closed.is_set():
                 decoder.start()
             self.broken = False
         except Exception as error:
+            if not self.broken:
+                logger.error("a decoder does not start", exc_info=error)
             self.broken = True
-            raise RuntimeError("a decoder does not start") from error
+            raise busy(5) from None
 
     def _restart(self, decoder: _Decoder, why: str) -> None:
         decoder.kill()
         self.restarts += 1
         logger.warning("decoder restarted", extra={"fields": {"why": why}})
-        self._start(decoder)
+        with suppress(Refusal):  # the next file tries again
+            self._start(decoder)
 
     def close(self) -> None:
         self._closed.set()
