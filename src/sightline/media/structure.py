@@ -62,7 +62,7 @@ def bytes_each(decoder: str, image: Image.Image | None = None) -> float:
         return _BYTES.get(decoder, 4)
     # every coefficient, of two bytes; colours may have fewer than brightness
     layers = [across * down for _, across, down, _ in getattr(image, "layer", [])]
-    return 2 * sum(layers) / max(1, *layers)
+    return float(2 * sum(layers) / max(1, *layers))
 
 
 def check_size(size: tuple[int, int], bytes_each: float, name: str, max_pixels: int) -> None:
