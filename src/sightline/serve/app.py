@@ -137,7 +137,8 @@ class Service:
 
     async def _read(self, model: ServedModel, source: str | bytes, how: dict[str, Any]) -> Item:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.readers, model.read, source, how, self.decoders)
+        threads = self.readers if model.takes_files else None  # a text waits for no picture
+        return await loop.run_in_executor(threads, model.read, source, how, self.decoders)
 
     async def _answer(
         self, request: Request, place: ExitStack, job: Job, batcher: Batcher
