@@ -16,6 +16,7 @@ import asyncio
 import io
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -219,6 +220,17 @@ def resident_megabytes(pid: int) -> int:
     return sum(sizes.get(each, 0) for each in family) // 1024
 
 
+def _wait(port: int) -> None:
+    """Until the service accepts connections, which is soon after it has said where."""
+    for _ in range(1000):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+    raise TimeoutError("the service does not listen")
+
+
 @contextmanager
 def served(*arguments: str) -> Iterator[tuple[int, int]]:
     """The service in another process: its port and process id."""
@@ -231,6 +243,7 @@ def served(*arguments: str) -> Iterator[tuple[int, int]]:
         assert port is not None, line
         # discard its log: a full pipe would block it
         drain = subprocess.Popen(["cat"], stdin=server.stderr, stdout=subprocess.DEVNULL)
+        _wait(int(port[1]))
         yield int(port[1]), server.pid
     finally:
         server.send_signal(signal.SIGTERM)
