@@ -16,7 +16,11 @@ from sightline.errors import PictureError, PictureSizeError
 
 MAX_SCANS = 100  # of a JPEG; encoders write 10, optimisers of progressive files up to about 30
 MAX_SIDE = 65_535  # JPEG's own limit; of longer strips, resizing takes gigabytes
-_BYTES = {"WEBP": 17, "AVIF": 12}  # for a pixel; measured by tests/serve/test_serve_memory.py
+_BYTES = {
+    "WEBP": 17,
+    "AVIF": 12,
+    "TIFF": 5,
+}  # for a pixel; measured by tests/serve/test_serve_memory.py
 _CHUNK = 1 << 20
 _MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")  # in scan data: no stuffed FF, no restart
 _STANDALONE = {0x01, *range(0xD0, 0xD9)}  # JPEG markers without a length
