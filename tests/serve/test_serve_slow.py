@@ -48,7 +48,7 @@ def test_a_graph_that_takes_minutes_is_stopped_and_others_answer(slow, toy):
             wait_for(lambda: not batcher._running)
             assert time.monotonic() - began < 10
             assert server.client.get("/readyz").json() == {"status": "ready", "stuck": []}
-        assert translate(server.url, "slow").status_code == 200
+        wait_for(lambda: translate(server.url, "slow").status_code == 200)
         assert "sightline_failures_total 0.0" in server.client.get("/metrics").text
 
 
