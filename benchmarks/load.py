@@ -1,14 +1,22 @@
 """The service on loopback: one request alone, many clients, three times the load it sustains.
 
 python -m benchmarks.load MODEL [--seconds 60] [--clients 32]
+python -m benchmarks.load MODEL --bombs 2
+
+With --bombs the overload is measured twice, the second time with so many scan bombs a second among
+the requests: small JPEGs that take minutes to decode. It ends with code 1 unless good requests get
+200 or 503, their 99th percentile is at most doubled, and memory and SIGTERM stay within what
+docs/guides/serve.md states.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,12 +28,16 @@ from itertools import cycle
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 import sightline
 from benchmarks import machine
 
 BOUNDARY = "a8f1c7"
 SAMPLES = Path(sightline.__file__).parent / "samples"
+# docs/guides/serve.md: megabytes for two pictures being decoded, and for all uploads in progress
+DECODING, UPLOADS = 2 * (30 + 250), 256
+ENDING = 69  # seconds after SIGTERM, at most
 
 
 @dataclass
@@ -40,8 +52,12 @@ class Outcome:
     def rate(self) -> float:
         return self.statuses[200] / self.seconds
 
+    @property
+    def p99(self) -> float:
+        return float(np.percentile(self.waits, 99)) if self.waits else float("nan")
+
     def __str__(self) -> str:
-        p50, p99 = np.percentile(self.waits, [50, 99]) if self.waits else (np.nan, np.nan)
+        p50, p99 = np.median(self.waits) if self.waits else np.nan, self.p99
         statuses = ", ".join(
             f"{count} × {status}" for status, count in sorted(self.statuses.items())
         )
@@ -53,10 +69,23 @@ def photos() -> list[bytes]:
     return [path.read_bytes() for path in sorted(SAMPLES.glob("*.jpg"))]
 
 
+def scan_bomb(side: int = 1000, scans: int = 1000) -> bytes:
+    """A progressive JPEG whose last scan is repeated."""
+    file = io.BytesIO()
+    Image.linear_gradient("L").resize((side, side)).save(file, "JPEG", progressive=True)
+    data = file.getvalue()
+    last = data.rindex(b"\xff\xda")
+    return data[:last] + data[last:-2] * scans + data[-2:]
+
+
+def form(photo: bytes) -> bytes:
+    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="p.jpg"\r\n\r\n'
+    return head.encode() + photo + f"\r\n--{BOUNDARY}--\r\n".encode()
+
+
 def bodies() -> list[bytes]:
     """The sample photos as forms."""
-    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="p.jpg"\r\n\r\n'
-    return [head.encode() + photo + f"\r\n--{BOUNDARY}--\r\n".encode() for photo in photos()]
+    return [form(photo) for photo in photos()]
 
 
 class Client:
@@ -123,9 +152,11 @@ async def closed_loop(port: int, clients: int, seconds: float) -> Outcome:
     return outcome
 
 
-async def open_loop(port: int, rate: float, seconds: float, pid: int) -> tuple[Outcome, list[int]]:
-    """Requests at a fixed rate, however slowly they are answered; and the server's memory."""
-    outcome, pictures = Outcome(seconds), bodies()
+async def open_loop(
+    port: int, rate: float, seconds: float, pid: int, pictures: list[bytes] | None = None
+) -> tuple[Outcome, list[int]]:
+    """Requests at a fixed rate, however slowly they are answered; and the service's memory."""
+    outcome, pictures = Outcome(seconds), pictures or bodies()
     memory, tasks = [], set()
     began = time.perf_counter()
 
@@ -146,10 +177,58 @@ async def open_loop(port: int, rate: float, seconds: float, pid: int) -> tuple[O
     return outcome, memory
 
 
+async def attacked(
+    port: int, pid: int, rate: float, seconds: float, bombs: float
+) -> tuple[Outcome, Outcome, Outcome, list[int]]:
+    """At that rate, without and with bombs: the good requests twice, the bombs, and the memory."""
+    clean, _ = await open_loop(port, rate, seconds, pid)
+    (good, memory), (bad, _) = await asyncio.gather(
+        open_loop(port, rate, seconds, pid),
+        open_loop(port, bombs, seconds, pid, [form(scan_bomb())]),
+    )
+    return clean, good, bad, memory
+
+
+def faults(clean: Outcome, good: Outcome, bad: Outcome, grown: float, ending: float) -> list[str]:
+    """What should not be: of an attack, of the megabytes it added, of the seconds of an end."""
+    allowed = {
+        "good requests get 200 or 503": {*clean.statuses, *good.statuses} <= {200, 503},
+        "bombs are refused": set(bad.statuses) <= {400, 408, 503},
+        "the 99th percentile is at most doubled": good.p99 <= 2 * clean.p99,
+        f"memory grows by at most {DECODING + UPLOADS} MB": grown <= DECODING + UPLOADS,
+        f"SIGTERM ends it within {ENDING} s": ending <= ENDING,
+    }
+    return [what for what, holds in allowed.items() if not holds]
+
+
 def resident_megabytes(pid: int) -> int:
-    resident = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert resident is not None
-    return int(resident[1]) // 1024
+    """Of the service and the processes that it started."""
+    parents: dict[int, int] = {}
+    sizes: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/status"):
+        try:
+            status = dict(re.findall(r"(PPid|VmRSS):\s+(\d+)", path.read_text()))
+        except OSError:  # it has ended
+            continue
+        parents[int(path.parent.name)] = int(status["PPid"])
+        sizes[int(path.parent.name)] = int(status.get("VmRSS", 0))
+    family: set[int] = set()
+    more = {pid}
+    while more:
+        family |= more
+        more = {child for child, parent in parents.items() if parent in more}
+    return sum(sizes.get(each, 0) for each in family) // 1024
+
+
+def _wait(port: int) -> None:
+    """Until the service accepts connections, which is soon after it has said where."""
+    for _ in range(1000):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+    raise TimeoutError("the service does not listen")
 
 
 @contextmanager
@@ -164,10 +243,11 @@ def served(*arguments: str) -> Iterator[tuple[int, int]]:
         assert port is not None, line
         # discard its log: a full pipe would block it
         drain = subprocess.Popen(["cat"], stdin=server.stderr, stdout=subprocess.DEVNULL)
+        _wait(int(port[1]))
         yield int(port[1]), server.pid
     finally:
         server.send_signal(signal.SIGTERM)
-        server.wait(60)
+        server.wait(2 * ENDING)
         drain.wait(10)
 
 
@@ -206,16 +286,46 @@ async def measure(port: int, pid: int, options: argparse.Namespace) -> None:
     print("only 200s and 503s" if not odd else f"UNEXPECTED: {odd}")
 
 
+async def measure_attack(
+    port: int, pid: int, options: argparse.Namespace
+) -> tuple[Outcome, Outcome, Outcome, float]:
+    await closed_loop(port, 2, 3)  # warm
+    before = resident_megabytes(pid)
+    many = await closed_loop(port, options.clients, min(options.seconds, 30))
+    print(f"{f'{options.clients} clients':<22} {many}", flush=True)
+    clean, good, bad, memory = await attacked(
+        port, pid, 3 * many.rate, options.seconds, options.bombs
+    )
+    print(f"{f'3 × that, {options.seconds:g} s':<22} {clean}")
+    print(f"{f'with {options.bombs:g} bombs/s':<22} {good}   p99 × {good.p99 / clean.p99:.2f}")
+    statuses = ", ".join(f"{n} × {status}" for status, n in sorted(bad.statuses.items()))
+    print(f"{'the bombs':<22} {statuses}")
+    print(f"{'memory':<22} {before} MB before, at most {max(memory)} MB", flush=True)
+    return clean, good, bad, max(memory) - before
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--max-batch", default="16")
+    parser.add_argument("--bombs", type=float, default=0, help="scan bombs a second")
     options = parser.parse_args()
     print(machine.describe())
+    found = None
     with served("--model", options.model, "--max-batch", options.max_batch) as (port, pid):
-        asyncio.run(measure(port, pid, options))
+        if options.bombs:
+            found = asyncio.run(measure_attack(port, pid, options))
+        else:
+            asyncio.run(measure(port, pid, options))
+        began = time.monotonic()
+    if found is not None:
+        ending = time.monotonic() - began
+        print(f"{'SIGTERM':<22} ended in {ending:.1f} s")
+        if wrong := faults(*found, ending):
+            sys.exit("NOT SO: " + "; ".join(wrong))
+        print("as documented")
 
 
 if __name__ == "__main__":

@@ -8,17 +8,29 @@ so a traceback always means a bug in Sightline.
 class UserError(Exception):
     """A mistake in what Sightline was given: a file, a key, an option, a folder."""
 
+    status, code = 422, "cannot_do"  # of the answer to a request over HTTP
+
 
 class DataError(UserError):
     """A bad input file or item; the message names the file and, where it has one, the line."""
 
 
-class PictureKindError(DataError):
+class PictureError(DataError):
+    """A picture file that is damaged, or made to do harm."""
+
+    status, code = 400, "bad_picture"
+
+
+class PictureKindError(PictureError):
     """A file whose content is no kind of picture that Sightline reads."""
 
+    status, code = 415, "unsupported_picture"
 
-class PictureSizeError(DataError):
+
+class PictureSizeError(PictureError):
     """A picture that is larger than it may be."""
+
+    status, code = 413, "too_many_pixels"
 
 
 class ConfigError(UserError):

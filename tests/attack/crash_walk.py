@@ -195,7 +195,7 @@ class MarkBest(Save):
     def again(self, folder):
         self.act(folder)
         assert Run(folder).best().name == "step-00000002"
-        assert not (folder / ".best.tmp").exists()
+        assert not (folder / ".partial-best").exists()
 
 
 class FallBack(Save):

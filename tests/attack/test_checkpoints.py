@@ -196,8 +196,8 @@ def test_nothing_is_removed_before_what_replaces_it_is_on_the_disk(run, monkeypa
     assert {f"{where}/" if where == partial else where for _, where in names[:moved]} == written
     assert names[moved + 1] == ("fsync", "checkpoints")
     assert names[moved + 2 : moved + 5] == [
-        ("fsync", ".best.tmp"),
-        ("replace", ".best.tmp"),
+        ("fsync", ".partial-best"),
+        ("replace", ".partial-best"),
         ("fsync", "."),
     ]
     removed = [where for name, where in names[moved + 5 :] if name == "replace"]

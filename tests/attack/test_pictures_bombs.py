@@ -8,6 +8,7 @@ import zlib
 
 import numpy as np
 import pytest
+from benchmarks.load import scan_bomb
 from PIL import Image
 
 from sightline.errors import DataError
@@ -24,13 +25,6 @@ def encoded(image, kind, **options):
 
 def grey(width=64, height=64):
     return Image.linear_gradient("L").resize((width, height))
-
-
-def scan_bomb(side=4000, scans=5000):
-    """A progressive JPEG whose last scan is repeated."""
-    data = encoded(grey(side, side), "JPEG", progressive=True)
-    last = data.rindex(b"\xff\xda")
-    return data[:last] + data[last:-2] * scans + data[-2:]
 
 
 def png_chunk(kind, body=b""):
@@ -55,8 +49,12 @@ def bombs():
     gif = encoded(grey(), "GIF")
     webp = encoded(grey(), "WEBP", exif=b"Exif\0\0" + tags(60_000, 1_000_000))
     first = 13 + (3 << (gif[10] & 7) + 1)
-    yield "scans", scan_bomb(), "scans"
-    yield "scans in Exif's company", with_segment(scan_bomb(), 0xE0, b"x" * 60_000), "scans"
+    yield "scans", scan_bomb(4000, 5000), "scans"
+    yield (
+        "scans in Exif's company",
+        with_segment(scan_bomb(4000, 5000), 0xE0, b"x" * 60_000),
+        "scans",
+    )
     yield "segments", small[:2] + b"\xff\xfe\0\x02" * 400_000 + small[2:], "segments"
     yield "chunks", png[:33] + png_chunk(b"teSt") * 200_000 + png[33:], "chunks"
     yield "blocks", gif[:first] + b"!\xfe\x01x\0" * 400_000 + gif[first:], "blocks"

@@ -1,12 +1,30 @@
-"""Readers that misbehave; a module of its own, for the decoders' processes to import."""
+"""Processes that decode, and readers that misbehave in them: for those a module of its own."""
 
+import base64
+import gc
+import json
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from typing import Any
 
+import numpy as np
+
 from sightline.errors import DataError
-from sightline.types import Inputs
+from sightline.serve.decoders import Decoders
+from sightline.serve.limits import Limits
+from sightline.types import Inputs, Stream
+
+
+@contextmanager
+def decoders(count=1, seconds=240.0, memory=Limits().decode_memory):
+    pool = Decoders(count, seconds, memory, ["decoding"])
+    try:
+        yield pool
+    finally:
+        pool.close()
 
 
 @dataclass(frozen=True)
@@ -25,12 +43,28 @@ class OddReader:
             bytearray(600_000_000)
         if source == b"bad":
             raise DataError("it is bad")
-        return [Inputs(int(reading.get("size", 1)), {})]
+        if source == b"bug":
+            return [1 / 0]
+        return [Inputs(1)] * reading.get("size", 1)
+
+
+@dataclass(frozen=True)
+class Spy:
+    """A process that was taken over: what it is given is what it sends."""
+
+    def read(self, source: Any, **reading: Any) -> list[Inputs]:
+        pipe = next(  # the one that `_work` answers by
+            each for each in gc.get_objects() if isinstance(each, Connection) and each.writable
+        )
+        for message in json.loads(source):
+            pipe.send_bytes(base64.b64decode(message))
+        time.sleep(600)
+        return []
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Another reader; gives its peak memory beyond what the process had, in MB, as a size."""
+    """Another reader; gives its peak memory beyond what the process had, in MB."""
 
     reader: Any
 
@@ -39,7 +73,8 @@ class Measured:
             file.write("5")  # resets the peak
         first = _FIRST.setdefault("size", _status("VmRSS"))  # before any picture was read
         self.reader.read(source, **reading)
-        return [Inputs((_status("VmHWM") - first) * 1024 // 1_000_000, {})]
+        used = np.array([(_status("VmHWM") - first) * 1024 // 1_000_000])
+        return [Inputs(1, {"used": Stream(used)})]
 
 
 _FIRST: dict[str, int] = {}

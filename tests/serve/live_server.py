@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import httpx
-import numpy as np
 
 from shape_pictures import draw
 from sightline.runtime.describer import Options
@@ -110,7 +109,7 @@ def sent(server, count, stream="false"):
     clients = [socket.create_connection(address, timeout=PATIENCE) for _ in range(count)]
     for client in clients:
         client.sendall(request_bytes(stream))
-    wait_for(lambda: server.service.batcher.taken == count)
+    wait_for(lambda: server.service.taken == count)
     return clients
 
 
@@ -141,24 +140,3 @@ def in_threads(count, function):
     if failures:
         raise failures[0]
     return results
-
-
-def mutated(rng, content):
-    """A picture file with something wrong in it: bytes changed, cut, doubled, swapped or added."""
-    data = bytearray(content)
-    for _ in range(int(rng.integers(1, 5))):
-        kind, at = int(rng.integers(6)), int(rng.integers(max(1, len(data))))
-        size = int(rng.integers(1, 40))
-        if kind == 0:
-            data[at : at + size] = rng.integers(0, 256, size, dtype=np.uint8).tobytes()
-        elif kind == 1:
-            del data[at:]
-        elif kind == 2:
-            del data[at : at + size]
-        elif kind == 3:
-            data[at:at] = data[at : at + size]
-        elif kind == 4:
-            data[at : at + 1] = bytes([data[at] ^ (1 << int(rng.integers(8)))]) if data else b""
-        else:
-            data[at : at + 4] = rng.choice([b"\xff\xff\xff\xff", b"\0\0\0\0", b"\x7f\xff\xff\xff"])
-    return bytes(data)

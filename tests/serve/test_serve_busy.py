@@ -40,7 +40,7 @@ def occupied(server, count):
     ]
     for thread in threads:
         thread.start()
-    wait_for(lambda: server.service.batcher.taken == count)
+    wait_for(lambda: server.service.taken == count)
     return threads, results
 
 
@@ -58,7 +58,7 @@ def test_beyond_its_places_it_is_busy_and_recovers_at_once():
             thread.join(PATIENCE)
         assert [response.status_code for response in results] == [200] * 4
         assert post(server.client).status_code == 200
-        assert server.service.batcher.taken == 0
+        assert server.service.taken == 0
 
 
 def test_those_that_wait_are_answered_together_and_others_not():
@@ -74,7 +74,7 @@ def test_those_that_wait_are_answered_together_and_others_not():
         later = threading.Thread(target=lambda: texts.extend(in_threads(6, other)))
         texts = []
         later.start()
-        wait_for(lambda: server.service.batcher.waiting == 6)
+        wait_for(lambda: server.service.batchers["held"].waiting == 6)
         model.go.set()
         for thread in [*threads, later]:
             thread.join(PATIENCE)
@@ -86,7 +86,7 @@ def test_a_slow_model_has_fewer_places():
     """Not more than can be answered in half of their time."""
     model, models = held()
     with running(models, Limits(time_limit=60.0, max_queue=200, **QUICK)) as server:
-        batcher = server.service.batcher
+        batcher = server.service.batchers["held"]
         assert batcher.places == 150  # until it is known: 0.2 s each
         (client,) = sent(server, 1)
         time.sleep(1.6)  # at least: then it is known to be 0.62 s
@@ -110,8 +110,8 @@ def test_a_client_that_leaves_frees_its_place(stream):
         assert post(server.client).status_code == 503
         for client in clients:  # one is running, one waits
             client.close()
-        wait_for(lambda: server.service.batcher.taken == 0)
-        wait_for(lambda: server.service.batcher.waiting == 0)
+        wait_for(lambda: server.service.taken == 0)
+        wait_for(lambda: server.service.batchers["held"].waiting == 0)
         model.go.set()
         assert post(server.client).status_code == 200
         wait_for(lambda: "sightline_disconnects_total 2.0" in server.client.get("/metrics").text)
@@ -121,7 +121,7 @@ def test_clients_that_leave_do_not_make_it_seem_quick():
     """A batch that is cancelled early says little of how long one takes."""
     model, models = held()
     with running(models, Limits(time_limit=60.0, max_queue=200, max_batch=1, **QUICK)) as server:
-        batcher = server.service.batcher
+        batcher = server.service.batchers["held"]
         assert batcher.places == 150
         for number in range(1, 6):
             (client,) = sent(server, 1)
@@ -145,7 +145,7 @@ def test_a_request_has_only_so_much_time(stream):
             assert answer.status_code == 503
             assert code(answer) == "time_limit"
             assert "retry-after" in answer.headers
-        wait_for(lambda: server.service.batcher.taken == 0)
+        wait_for(lambda: server.service.taken == 0)
         model.go.set()
         wait_for(lambda: post(server.client).status_code == 200)
 

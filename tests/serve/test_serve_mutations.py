@@ -9,12 +9,12 @@ from live_server import (
     PATIENT,
     code,
     in_threads,
-    mutated,
     picture_bytes,
     post,
     running,
 )
 
+from mutation import mutated
 from sightline.serve.limits import Limits
 
 

@@ -6,21 +6,29 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import httpx
 import pytest
-from live_server import PATIENCE, picture_bytes, wait_for
+from live_server import PATIENCE, picture_bytes, post, wait_for
 
 
 @contextmanager
-def process(environment, *arguments, **variables):
-    """The command on a free port; `.url` of it, and its log once it has ended."""
+def process(environment, *arguments, files=None, **variables):
+    """The command on a free port; `.url` of it, and its log once it has ended.
+
+    `files`: so many may be open in it, as after `ulimit -n`.
+    """
     command = [sys.executable, "-m", "sightline.cli", "serve", "--port", "0", *map(str, arguments)]
+    if files is not None:
+        command = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
     server = subprocess.Popen(
         command, env={**environment, **variables}, stderr=subprocess.PIPE, text=True
     )
@@ -90,6 +98,44 @@ def test_sigterm_under_load_loses_no_request(shapes, cli_environment):
     requests = [line for line in log if line.get("route") == "/v1/describe"]
     assert {line["request_id"]: line["status"] for line in requests} == seen
     assert set(seen.values()) == {200}
+
+
+def children(pid):
+    """The processes that one started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parent = int(path.read_text().rpartition(")")[2].split()[1])
+            found += [int(path.parent.name)] if parent == pid else []
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes as Linux does")
+def test_it_lives_when_no_file_can_be_opened(cli_environment):
+    """`ulimit -n 64`, and 200 connections that stay open; then its decoders die."""
+    with process(cli_environment, "--model", "default", files=64) as server:
+        host, port = server.url.removeprefix("http://").split(":")
+        files = Path(f"/proc/{server.pid}/fd")
+        kept = httpx.Limits(keepalive_expiry=None)  # one connection, accepted before the others
+        with httpx.Client(base_url=server.url, timeout=PATIENCE, limits=kept) as client:
+            assert post(client, picture_bytes()).status_code == 200
+            flood = [socket.create_connection((host, int(port))) for _ in range(200)]
+            wait_for(lambda: len(list(files.iterdir())) == 64)
+            assert post(client, picture_bytes()).status_code == 200
+            decoders = [each for child in children(server.pid) for each in children(child)]
+            assert len(decoders) == 2
+            for decoder in decoders:
+                os.kill(decoder, signal.SIGKILL)
+            for _ in range(4):
+                assert post(client, picture_bytes()).status_code in (200, 400, 503)
+            time.sleep(2)  # before, 6 MB a second were written
+            for one in flood:
+                one.close()
+            wait_for(lambda: client.get("/readyz").status_code == 200)
+            assert post(client, picture_bytes()).status_code == 200
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(PATIENCE) == 0
+    assert sum(map(len, server.lines)) < 50_000
 
 
 def test_mistakes_are_reported_in_one_line(run_cli, toy):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,15 +22,35 @@ def write_file(path: Path, content: bytes, mode: str = "wb") -> None:
 
 def replace_file(path: Path, content: bytes) -> None:
     """After a crash at any moment the file has its old content or the new one."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    with replacing(path) as partial:
+        write_file(partial, content)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Another name, under which a file or a folder is written; at the end of a `with` without an
+    error it gets its own name, in place of what had that. The writer syncs what it writes."""
+    partial, old = (path.with_name(f".{word}-{path.name}") for word in ("partial", "old"))
     try:
-        write_file(temporary, content)
-        os.replace(temporary, path)
-    except OSError:
+        _remove(partial)
+        yield partial
+        if partial.is_dir() and path.is_dir():  # a folder cannot replace one that holds anything
+            _remove(old)
+            os.replace(path, old)
+        os.replace(partial, path)
+        sync_folder(path.parent)
+        _remove(old)
+    finally:
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+            _remove(partial)
+
+
+def _remove(path: Path) -> None:
+    """A file or a folder, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

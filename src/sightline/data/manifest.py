@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from sightline.config import DataConfig, Manifest, TrustConfig
+from sightline.data.durable import replacing
 from sightline.errors import DataError
 from sightline.media.text import open_file
 
@@ -216,24 +217,22 @@ def _suggestion(word: object, known: Sequence[str]) -> str:
 
 
 def write_manifest(path: str | os.PathLike[str], examples: Iterable[Example]) -> None:
-    """Write the examples, all or nothing: to a temporary name, then renamed.
+    """Write the examples, all or nothing.
 
     A media file inside the manifest's folder is written relative to it, so that the folder can
     be moved; one elsewhere is written in full.
     """
     path = Path(path)
     folder = Path(os.path.abspath(path.parent))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-            for example in examples:
-                file.write(json.dumps(_json(example, folder), ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with (
+        replacing(path) as partial,
+        open(partial, "w", encoding="utf-8", newline="\n") as file,
+    ):
+        for example in examples:
+            file.write(json.dumps(_json(example, folder), ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _json(example: Example, folder: Path) -> dict[str, Any]:

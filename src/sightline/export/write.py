@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Literal
 
 from sightline import __version__, config
 from sightline.config import DataConfig
+from sightline.data.durable import replacing
 from sightline.errors import UserError
 from sightline.export.check import Comparison, compare
 from sightline.runtime import model_folder
@@ -46,22 +46,16 @@ def export(
     if weights == "int8" and check is None:
         raise UserError("an int8 export is compared with its model: give --check MANIFEST")
     loaded = load_model(source)
-    partial = out.with_name(f".partial-{out.name}")
+    found = None
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        _write(partial, source, loaded, weights, out.name)
-        found = None
-        if check is not None:
-            found = compare(loaded, load_model(partial), check.data, check.split)
-            found.require(weights)
-        if out.exists():
-            shutil.rmtree(out)
-        os.replace(partial, out)
+        with replacing(out) as partial:
+            partial.mkdir(parents=True)
+            _write(partial, source, loaded, weights, out.name)
+            if check is not None:
+                found = compare(loaded, load_model(partial), check.data, check.split)
+                found.require(weights)
     except OSError as error:
         raise UserError(f"cannot write {out}: {error.strerror}") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return found
 
 

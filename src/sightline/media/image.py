@@ -24,15 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from sightline.errors import DataError, PictureKindError, PictureSizeError
-from sightline.media.structure import check_structure
+from sightline.errors import DataError, PictureError, PictureKindError, PictureSizeError
+from sightline.media.structure import bytes_each, check_size, check_structure, webp_size
 from sightline.types import Inputs, Layout, Stream
 
 ImageSource = str | os.PathLike[str] | bytes | BinaryIO
 
-# 120 megapixels take 360 MB as RGB; the largest cameras in use make 102.
+# Of four bytes each, as Pillow holds them; fewer where a decoder needs more for a pixel.
+# The largest cameras in use make 102 megapixels.
 MAX_PIXELS = 120_000_000
-MAX_SIDE = 65_535  # JPEG's own limit; of longer strips, resizing takes gigabytes
 _LARGE = 4_000_000  # pixels; a network's input is made from a reduced copy of larger pictures
 _BAND = 1_000_000  # pixels converted at a time, so that only one full-size copy is in memory
 
@@ -48,9 +48,9 @@ _READABLE = "JPEG, PNG, WebP, GIF, BMP, TIFF, PPM or AVIF"
 
 
 def _decoder_for(head: bytes, name: str) -> str:
-    """The Pillow format that the first bytes call for; a DataError for anything else."""
+    """The Pillow format that the first bytes call for; a PictureError for anything else."""
     if not head:
-        raise DataError(f"{name}: the file is empty")
+        raise PictureError(f"{name}: the file is empty")
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "WEBP"
     if head[4:8] == b"ftyp":  # the ISO container: AVIF, HEIC or a film
@@ -98,11 +98,11 @@ def _text_kind(head: bytes) -> str:
 def read_image(
     source: ImageSource, *, name: str | None = None, max_pixels: int = MAX_PIXELS
 ) -> NDArray[np.uint8]:
-    """A picture as (H, W, 3) RGB bytes, upright, on white; a DataError names the file and why not.
+    """A picture as (H, W, 3) RGB bytes, upright, on white; a PictureError says why not.
 
     The EXIF orientation is applied; greyscale, palette, CMYK and 16-bit pictures become RGB;
     transparency is laid on white; of an animation the first frame is taken. The size is checked
-    against `max_pixels` and MAX_SIDE before any pixel is decoded, and so are the numbers of scans,
+    against `max_pixels` before any pixel is decoded, and so are the numbers of scans,
     chunks and tags. `name` is what errors call the source.
     """
     return _read(source, name or _name_of(source), max_pixels)[0]
@@ -140,16 +140,18 @@ def _opened(source: ImageSource, name: str) -> Iterator[BinaryIO]:
             yield io.BytesIO(source.read())  # pipes and uploads cannot all seek
             return
         if not stat.S_ISREG(mode := os.stat(source).st_mode) and not stat.S_ISDIR(mode):
-            raise DataError(f"{name}: it is a pipe or a device, not a file")  # opening might block
+            raise PictureError(
+                f"{name}: it is a pipe or a device, not a file"
+            )  # opening might block
         with open(source, "rb") as file:
             yield file
     except FileNotFoundError:
-        raise DataError(f"{name}: no such file") from None
+        raise PictureError(f"{name}: no such file") from None
     except IsADirectoryError:
-        raise DataError(f"{name}: it is a folder, not a picture") from None
+        raise PictureError(f"{name}: it is a folder, not a picture") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise DataError(f"{name}: cannot be read: {reason}") from None
+        raise PictureError(f"{name}: cannot be read: {reason}") from None
 
 
 def _decode(
@@ -159,9 +161,11 @@ def _decode(
     # SyntaxError, zlib.error, …), so all are caught here, where the file is the cause.
     width = height = 0
     try:
+        if decoder == "WEBP":
+            check_size(webp_size(file), bytes_each(decoder), name, max_pixels)
         with Image.open(file, formats=[decoder]) as image:
             width, height = image.size
-            _check_size(width, height, name, max_pixels)
+            check_size(image.size, bytes_each(decoder, image), name, max_pixels)
             reduced = least > 0 and width * height > _LARGE
             if reduced:
                 image.draft(image.mode, (least, least))  # a JPEG's decoder can reduce as it decodes
@@ -172,14 +176,16 @@ def _decode(
         if turned > 4:
             width, height = height, width
         return np.ascontiguousarray(_UPRIGHT[turned](pixels)), (height, width)
-    except DataError:
+    except PictureError:
         raise
     except Image.DecompressionBombError:
         raise PictureSizeError(
             f"{name}: too large: more than twice Pillow's limit of pixels; scale it down first"
         ) from None
     except UnidentifiedImageError:
-        raise DataError(f"{name}: damaged: begins like {decoder} but its header is bad") from None
+        raise PictureError(
+            f"{name}: damaged: begins like {decoder} but its header is bad"
+        ) from None
     except MemoryError:
         raise PictureSizeError(
             f"{name}: too large: not enough memory to decode it; scale it down first"
@@ -188,17 +194,7 @@ def _decode(
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         # C decoders call it damage, too, where they get no memory
         also = ", or too large for the memory there is" if width * height > _LARGE else ""
-        raise DataError(f"{name}: damaged or cut short ({decoder}): {reason}{also}") from None
-
-
-def _check_size(width: int, height: int, name: str, max_pixels: int) -> None:
-    if width < 1 or height < 1:
-        raise DataError(f"{name}: the picture is empty ({width} x {height} pixels)")
-    if width * height > max_pixels or max(width, height) > MAX_SIDE:
-        raise PictureSizeError(
-            f"{name}: too large: {width} x {height} pixels, and the limit is {max_pixels:,} "
-            f"and {MAX_SIDE:,} a side; scale it down first"
-        )
+        raise PictureError(f"{name}: damaged or cut short ({decoder}): {reason}{also}") from None
 
 
 # EXIF orientation → how the stored pixels are turned
@@ -262,7 +258,7 @@ def _deep_range(
     for box in bands:
         values = np.asarray(image.crop(box))
         if not np.isfinite(values).all():
-            raise DataError(f"{name}: it has pixels that are not numbers (NaN or infinity)")
+            raise PictureError(f"{name}: it has pixels that are not numbers (NaN or infinity)")
         low, high = min(low, float(values.min())), max(high, float(values.max()))
     is_float = image.mode == "F"
     if is_float and low >= 0 and high <= 1:

@@ -1,4 +1,4 @@
-"""The parts of a picture file, counted before anything decodes it.
+"""The parts and pixels of a picture file, counted before anything decodes it.
 
 A small file can be made of so many scans, segments, chunks or tags that decoding it takes minutes
 or gigabytes. `check_structure` walks the file's outline, which takes microseconds, and refuses it.
@@ -10,9 +10,17 @@ import re
 import struct
 from typing import BinaryIO
 
-from sightline.errors import DataError
+from PIL import Image
+
+from sightline.errors import PictureError, PictureSizeError
 
 MAX_SCANS = 100  # of a JPEG; encoders write 10, optimisers of progressive files up to about 30
+MAX_SIDE = 65_535  # JPEG's own limit; of longer strips, resizing takes gigabytes
+_BYTES = {
+    "WEBP": 17,
+    "AVIF": 12,
+    "TIFF": 5,
+}  # for a pixel; measured by tests/serve/test_serve_memory.py
 _CHUNK = 1 << 20
 _MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")  # in scan data: no stuffed FF, no restart
 _STANDALONE = {0x01, *range(0xD0, 0xD9)}  # JPEG markers without a length
@@ -21,7 +29,7 @@ _EXIF = b"Exif\0\0"
 
 
 def check_structure(file: BinaryIO, decoder: str, name: str) -> None:
-    """A DataError for a file with more parts than a picture has; rewinds the file."""
+    """A PictureError for a file with more parts than a picture has; rewinds the file."""
     size = file.seek(0, 2)
     file.seek(0)
     most = 1000 + size // 1000  # chunks of 8 KB are usual
@@ -38,7 +46,7 @@ def check_structure(file: BinaryIO, decoder: str, name: str) -> None:
             case "TIFF":
                 _check_tags(file, 0, size)
     except _TooManyError as error:
-        raise DataError(
+        raise PictureError(
             f"{name}: refused: {error}, which no camera or program writes; save it again"
         ) from None
     finally:
@@ -47,6 +55,31 @@ def check_structure(file: BinaryIO, decoder: str, name: str) -> None:
 
 class _TooManyError(Exception):
     pass
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def bytes_each(decoder: str, image: Image.Image | None = None) -> float:
+    """What the decoder holds of each pixel."""
+    if image is None or decoder != "JPEG" or "progressive" not in image.info:
+        return _BYTES.get(decoder, 4)
+    # every coefficient, of two bytes; colours may have fewer than brightness
+    layers = [across * down for _, across, down, _ in getattr(image, "layer", [])]
+    return float(2 * sum(layers) / max(1, *layers))
+
+
+def check_size(size: tuple[int, int], bytes_each: float, name: str, max_pixels: int) -> None:
+    """A PictureSizeError above `max_pixels` of four bytes each, or as many bytes."""
+    width, height = size
+    if width < 1 or height < 1:
+        raise PictureError(f"{name}: the picture is empty ({width} x {height} pixels)")
+    most = int(max_pixels * 4 / max(4, bytes_each))
+    if width * height > most or max(width, height) > MAX_SIDE:
+        raise PictureSizeError(
+            f"{name}: too large: {width} x {height} pixels, and the limit is {most:,} "
+            f"and {MAX_SIDE:,} a side for a file of its kind; scale it down first"
+        )
 
 
 # ---------------------------------------------------------------- JPEG
@@ -156,6 +189,26 @@ def _check_webp(file: BinaryIO, most: int) -> None:
             _check_tags(file, at + 8 + start, length - start)
         at += 8 + length + length % 2
     raise _TooManyError(f"the WebP has more than {most:,} chunks")
+
+
+def webp_size(file: BinaryIO) -> tuple[int, int]:
+    """Width and height by the first chunk; zeros where it has none. Rewinds the file.
+
+    Pillow says them only after its decoder has taken the memory for them.
+    """
+    file.seek(12)
+    head = file.read(18)
+    file.seek(0)
+    kind, data = head[:4], head[8:]
+    if kind == b"VP8X":  # flags and three bytes, then 24 bits each
+        return int.from_bytes(data[4:7], "little") + 1, int.from_bytes(data[7:10], "little") + 1
+    if kind == b"VP8L":  # a signature, then 14 bits each
+        bits = int.from_bytes(data[1:5], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if kind == b"VP8 ":  # a frame's tag and start code, then 14 bits of 16 each
+        sides = int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")
+        return sides[0] & 0x3FFF, sides[1] & 0x3FFF
+    return 0, 0
 
 
 # ---------------------------------------------------------------- TIFF, Exif

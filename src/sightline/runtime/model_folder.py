@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline import zoo
+from sightline.data.durable import replace_file
 from sightline.errors import CheckpointError
 from sightline.runtime.graph_check import MalformedError, RefusedError, check_graph
 
@@ -201,9 +202,7 @@ def record_file(folder: Path, name: str) -> None:
         return
     about = _about(folder)
     about["files"][name] = hashlib.sha256(_read(folder, name)).hexdigest()
-    partial = folder / f".{EXPORT}"
-    partial.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-    partial.replace(folder / EXPORT)
+    replace_file(folder / EXPORT, (json.dumps(about, indent=1) + "\n").encode())
 
 
 def _about(folder: Path) -> dict[str, Any]:

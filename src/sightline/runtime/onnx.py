@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,6 +21,7 @@ from sightline.runtime.model_folder import (
     START,
     STEP,
     Export,
+    onnxruntime,
     processors,
     reason,
 )
@@ -204,10 +207,30 @@ class OnnxStepper:
         return {name: np.zeros((rows, size), np.float32) for name, size in sizes.items()}
 
 
+_THREAD = threading.local()  # the options of the runs of each thread
+
+
+@contextmanager
+def stoppable() -> Iterator[Callable[[], None]]:
+    """The runs of this thread, in a `with`, end if another thread calls what it gives.
+
+    They end between two nodes of a graph: one node's kernel cannot be stopped.
+    """
+    _THREAD.options = options = onnxruntime().RunOptions()
+
+    def stop() -> None:
+        options.terminate = True
+
+    try:
+        yield stop
+    finally:
+        _THREAD.options = None
+
+
 def _run(session: Any, names: list[str] | None, given: dict[str, Any]) -> list[Any]:
     """A graph's outputs; one that cannot be computed (wrong shapes, no memory) is an error."""
     try:
-        outputs: list[Any] = session.run(names, given)
+        outputs: list[Any] = session.run(names, given, getattr(_THREAD, "options", None))
     except Exception as error:  # onnxruntime has a class for each of its complaints
         raise CheckpointError(f"the model cannot be run ({reason(error)})") from None
     return outputs

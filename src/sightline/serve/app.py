@@ -42,14 +42,20 @@ class Service:
         self.models = models
         self.limits = limits or Limits()
         self.intake = Intake(self.limits)
-        self.metrics = Metrics(lambda: self.batcher.taken, lambda: self.batcher.waiting)
-        self.batcher = Batcher(
-            max_queue=self.limits.max_queue,
-            max_batch=self.limits.max_batch,
-            time_limit=self.limits.time_limit,
-            observe=self.metrics.batch,
-            failed=lambda error: self.guard.failed(error),
+        self.metrics = Metrics(
+            lambda: self.taken, lambda: sum(each.waiting for each in self.batchers.values())
         )
+        self.batchers = {
+            model.name: Batcher(
+                model,
+                max_queue=self.limits.max_queue,
+                max_batch=self.limits.max_batch,
+                time_limit=self.limits.time_limit,
+                observe=self.metrics.batch,
+                failed=lambda error: self.guard.failed(error),
+            )
+            for model in models
+        }
         self.readers = ThreadPoolExecutor(self.limits.readers, "sightline-reader")
         self.decoders = Decoders(
             self.limits.readers,
@@ -68,20 +74,38 @@ class Service:
         """Stop all threads and processes; a model that is stuck is not waited for."""
         self.readers.shutdown(wait=False, cancel_futures=True)
         self.decoders.close()  # ends what the readers wait for
-        if not self.batcher.close(self.limits.time_limit):
-            logger.error("stuck", extra={"fields": {"requests": self.batcher.taken}})
+        if not self.ended(self.limits.time_limit):
+            logger.error("stuck", extra={"fields": {"requests": self.taken}})
+
+    def ended(self, seconds: float) -> bool:
+        """Whether every model's worker ends within that time."""
+        end = time.monotonic() + seconds
+        each = [one.close(max(0.0, end - time.monotonic())) for one in self.batchers.values()]
+        return all(each)  # every one is told to end
+
+    @property
+    def taken(self) -> int:
+        """Requests that hold a place."""
+        return sum(each.taken for each in self.batchers.values())
+
+    @property
+    def stuck(self) -> list[str]:
+        """Models that cannot be asked: a step takes longer than a request may, and cannot be
+        stopped. They are asked again once it has ended."""
+        return [model for model, each in self.batchers.items() if not each.alive]
 
     @property
     def ready(self) -> bool:
         if self.decoders.broken:  # no request will come that would try again
             self.decoders.warm(self.readers)
-        return self.batcher.alive and not self.decoders.broken and not self.guard.draining
+        some = len(self.stuck) < len(self.batchers)
+        return some and not self.decoders.broken and not self.guard.draining
 
     # ------------------------------------------------------------------ work
 
     async def answer(self, request: Request, task: str, route: Route) -> Response:
         """Read a request, and let the batcher's worker answer it."""
-        self.batcher.check_room()
+        self._check_room(task)
         is_file = route.form is not None
         most = self.limits.upload_bytes if is_file else self.limits.text_bytes
         in_base64 = request.headers.get("content-type", "").startswith("application/json")
@@ -96,30 +120,39 @@ class Service:
             settings = fields.options(model.model.defaults)
             model.model.check(settings)
             deadline = time.monotonic() + self.limits.time_limit
-            with self.batcher.take_place() as place:
+            with self.batchers[model.name].take_place() as place:
                 reading = self._read(model, source, fields.reading(self.limits.pixels))
                 item = await while_there(request.receive, reading, deadline)
                 del body, source, reading  # what waits in the queue is small
                 await upload.aclose()
                 model.check(item, settings)
-                job = Job(model, item, settings, deadline, fields.stream)
-                return await self._answer(request, place, job)
+                job = Job(item, settings, deadline, fields.stream)
+                return await self._answer(request, place, job, self.batchers[model.name])
+
+    def _check_room(self, task: str) -> None:
+        """Refuse a request before its body is read if no model of the task has a place for it."""
+        queues = [self.batchers[model.name] for model in self.models if model.task == task]
+        if queues:
+            max(queues, key=lambda each: each.room).check_room()
 
     async def _read(self, model: ServedModel, source: str | bytes, how: dict[str, Any]) -> Item:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.readers, model.read, source, how, self.decoders)
+        threads = self.readers if model.takes_files else None  # a text waits for no picture
+        return await loop.run_in_executor(threads, model.read, source, how, self.decoders)
 
-    async def _answer(self, request: Request, place: ExitStack, job: Job) -> Response:
-        request.state.model = job.model.name
+    async def _answer(
+        self, request: Request, place: ExitStack, job: Job, batcher: Batcher
+    ) -> Response:
+        request.state.model = batcher.model.name
         request_id = request.state.request_id
-        events = self._events(job, request_id)
+        events = self._events(job, batcher, request_id)
         if job.streamed:
             return EventStream(events, job.deadline, request_id, place.pop_all().close)
         return JSONResponse(await while_there(request.receive, _last(events), job.deadline))
 
-    async def _events(self, job: Job, request_id: str) -> AsyncIterator[Event]:
+    async def _events(self, job: Job, batcher: Batcher, request_id: str) -> AsyncIterator[Event]:
         """Submit the job and yield its updates; closing the iterator cancels it."""
-        self.batcher.submit(job)
+        batcher.submit(job)
         try:
             while True:
                 update: Update | Exception = await job.updates.get()
@@ -130,7 +163,7 @@ class Service:
                     return
                 yield "step", update.to_json()
         finally:
-            self.batcher.cancel(job)
+            batcher.cancel(job)
 
 
 async def _last(events: AsyncIterator[Event]) -> Any:
@@ -174,7 +207,7 @@ def _give_errors(app: FastAPI) -> None:
 
     @app.exception_handler(UserError)
     async def cannot(request: Request, error: UserError) -> Response:
-        return await refused(request, Refusal(422, "cannot_do", str(error)))
+        return await refused(request, Refusal.of(error))
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
@@ -209,7 +242,8 @@ def _give_answers(app: FastAPI, service: Service) -> None:
     async def readyz() -> Response:
         """Whether requests should be sent here."""
         ready = service.ready
-        return JSONResponse({"status": "ready" if ready else "not ready"}, 200 if ready else 503)
+        content = {"status": "ready" if ready else "not ready", "stuck": service.stuck}
+        return JSONResponse(content, 200 if ready else 503)
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics() -> Response:

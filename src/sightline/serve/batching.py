@@ -1,7 +1,8 @@
-"""Dynamic batching: requests that wait for the same model and settings share one model call.
+"""Dynamic batching: requests that wait for a model with the same settings share one model call.
 
-Nothing waits for a batch to fill. A worker takes the oldest job and all others like it that came
-while it was busy: a single client is answered at once, many clients share the work.
+Nothing waits for a batch to fill. A model's worker takes the oldest job and all others like it that
+came while it was busy: a single client is answered at once, many clients share the work. Every
+model has a worker of its own, so that one which is slow or stuck stops no other.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sightline.errors import UserError
+from sightline.runtime.onnx import stoppable
 from sightline.runtime.partial import Partial
 from sightline.serve.limits import Refusal, busy
 
@@ -30,9 +32,8 @@ Update = Partial | dict[str, Any]  # the state of a search, or the answer
 class Job:
     """One request's work; its updates arrive on the event loop that created it."""
 
-    model: ServedModel
     item: Any
-    settings: Options  # jobs of one model with equal settings run together
+    settings: Options  # jobs with equal settings run together
     deadline: float  # time.monotonic()
     streamed: bool = False
     done: bool = False  # answered, failed or cancelled
@@ -49,10 +50,11 @@ class Job:
 
 
 class Batcher:
-    """A bounded number of places, a queue, and the thread that works through it."""
+    """A model's bounded number of places, its queue, and the thread that works through it."""
 
     def __init__(
         self,
+        model: ServedModel,
         *,
         max_queue: int,
         max_batch: int,
@@ -60,6 +62,7 @@ class Batcher:
         observe: Callable[[str, int, float], None] = lambda model, size, seconds: None,
         failed: Callable[[Exception], None] = lambda error: None,
     ) -> None:
+        self.model = model
         self.max_queue = max_queue
         self.max_batch = max_batch
         self.time_limit = time_limit
@@ -70,8 +73,11 @@ class Batcher:
         self._changed = threading.Condition()
         self._closed = False
         self._seconds = 0.2  # per job, a moving average
+        self._running: list[Job] = []
+        self._stop: Callable[[], None] = lambda: None  # ends the model's computation
         self._step_began: float | None = None  # time.monotonic() while a batch runs
-        self._thread = threading.Thread(target=self._work, name="sightline-batcher", daemon=True)
+        name = f"sightline-{model.name}"
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
     # ------------------------------------------------------------------ places, on the event loop
@@ -90,9 +96,14 @@ class Batcher:
         """Whole seconds until about half of the taken places will be free."""
         return int(min(60, max(1, self._seconds * self.taken / 2)))
 
+    @property
+    def room(self) -> int:
+        """Places that are free."""
+        return 0 if self.is_stuck else self.places - self.taken
+
     def check_room(self, *, close: bool = True) -> None:
-        """Refuse a request before its body is read if there is no place for it."""
-        if self.taken >= self.places or self.is_stuck:
+        """Refuse a request if there is no place for it; with `close`, before its body is read."""
+        if self.room <= 0:
             raise busy(self.retry_after(), close=close)
 
     def take_place(self) -> ExitStack:
@@ -115,14 +126,17 @@ class Batcher:
             self._changed.notify()
 
     def cancel(self, job: Job) -> None:
-        """Take the job from the queue; if it is already running, send it no more updates."""
+        """Take the job from the queue; if it is already running, send it no more updates, and stop
+        the model if nobody else waits for what it computes."""
         with self._changed:
             job.done = True
             if job in self._waiting:
                 self._waiting.remove(job)
+            elif job in self._running and all(each.done for each in self._running):
+                self._stop()
 
     def close(self, seconds: float | None = None) -> bool:
-        """Stop the worker once its queue is empty; whether it ended within that time."""
+        """End the worker once its queue is empty; whether it ended within that time."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -144,14 +158,21 @@ class Batcher:
     def _work(self) -> None:
         while batch := self._next_batch():
             began = self._step_began = time.monotonic()
-            completed = self._run(batch)
+            with stoppable() as stop:
+                with self._changed:
+                    self._running, self._stop = batch, stop
+                    if all(job.done for job in batch):  # since they were taken from the queue
+                        stop()
+                completed = self._run(batch)
+                with self._changed:
+                    self._running = []
             self._step_began = None
             seconds = time.monotonic() - began
             each = seconds / len(batch)
             if not completed:  # stopped early: it would have taken longer
                 each = max(each, self._seconds)
             self._seconds += 0.3 * (each - self._seconds)
-            self._observe(batch[0].model.name, len(batch), seconds)
+            self._observe(self.model.name, len(batch), seconds)
 
     def _next_batch(self) -> list[Job]:
         """The oldest job and those that can run with it; empty once the batcher is closed."""
@@ -164,8 +185,7 @@ class Batcher:
                     return []
                 self._changed.wait()
             first = self._waiting[0]
-            key = (first.model, first.settings)
-            alike = [job for job in self._waiting if (job.model, job.settings) == key]
+            alike = [job for job in self._waiting if job.settings == first.settings]
             left = first.deadline - time.monotonic()
             in_time = max(1, int(0.5 * left / self._seconds))  # more would all be late
             batch = alike[: min(self.max_batch, in_time)]
@@ -183,8 +203,8 @@ class Batcher:
     def _run(self, batch: list[Job]) -> bool:
         """Run a batch; whether it ran to its end."""
         try:
-            first, streamed = batch[0], [job.streamed for job in batch]
-            for updates in first.model.run([job.item for job in batch], first.settings, streamed):
+            items, streamed = [job.item for job in batch], [job.streamed for job in batch]
+            for updates in self.model.run(items, batch[0].settings, streamed):
                 self._step_began = time.monotonic()
                 for position, update in updates:
                     if not batch[position].done:
@@ -192,13 +212,13 @@ class Batcher:
                 if all(job.done for job in batch):
                     return any(isinstance(update, dict) for _, update in updates)
             return True
-        except UserError as error:
+        except UserError as error:  # also where it was stopped: then all are done
             if len(batch) > 1:  # one bad item must not fail the others
                 for job in batch:
                     if not job.done:
                         self._run([job])
             else:
-                batch[0].send(Refusal(422, "cannot_do", str(error)))
+                batch[0].send(Refusal.of(error))
         except Exception as error:
             self._failed(error)
             for job in batch:

@@ -8,27 +8,27 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
-import pickle
 import queue
 import signal
 import threading
 from collections.abc import Collection
 from concurrent.futures import Executor
 from contextlib import suppress
-from itertools import accumulate
 from multiprocessing.connection import Connection
 from typing import Any
 
-from sightline.errors import DataError, PictureSizeError
+from sightline.errors import PictureError, PictureSizeError
 from sightline.runtime.describer import Reader
-from sightline.serve.limits import MEGABYTE
+from sightline.serve import wire
+from sightline.serve.limits import MEGABYTE, Refusal, busy
 from sightline.serve.logs import logger
 from sightline.types import Inputs
 
 # a fork of this process would copy its threads' locks; a server of forks has none, and its modules
 # are imported once
 _CONTEXT: Any = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-_SHARED = 4 * MEGABYTE  # bytes for a result's arrays; through a pipe they would take 1 ms longer
+_PIPE = 1 << 20  # bytes: a picture is then written at once, which takes 1 ms less
+_READY = b"ready"
 _STARTING = 60.0  # seconds for the first process, which imports its modules
 
 
@@ -57,20 +57,20 @@ class Decoders:
             threads.submit(self._start, decoder)
 
     def read(self, reader: Reader, source: bytes, reading: dict[str, Any]) -> list[Inputs]:
-        """What `reader.read` gives; a DataError also for a file that ended its process."""
+        """What `reader.read` gives; a PictureError also for a file that ended its process."""
         decoder = self._idle.get()
         try:
             self._start(decoder)
-            return decoder.read((reader, source, reading), self._seconds)
+            return decoder.read((reader, source, reading), self._seconds, self._memory)
         except TimeoutError:
             self._restart(decoder, "too slow")
-            raise DataError(
+            raise PictureError(
                 f"decoding takes more than {self._seconds:g} s; scale the picture down or save it "
                 "as another kind"
             ) from None
-        except (EOFError, OSError):
+        except (EOFError, OSError, wire.MalformedError):
             self._restart(decoder, "died")
-            raise DataError("the file ended its decoder; save it as another kind") from None
+            raise PictureError("the file ended its decoder; save it as another kind") from None
         except MemoryError:
             raise PictureSizeError(
                 f"decoding takes more than {self._memory / MEGABYTE:g} MB; scale the picture down"
@@ -79,19 +79,23 @@ class Decoders:
             self._idle.put(decoder)
 
     def _start(self, decoder: _Decoder) -> None:
+        """A Refusal where the machine has no files or memory for a process: it is tried again."""
         try:
             if not self._closed.is_set():
                 decoder.start()
             self.broken = False
         except Exception as error:
+            if not self.broken:
+                logger.error("a decoder does not start", exc_info=error)
             self.broken = True
-            raise RuntimeError("a decoder does not start") from error
+            raise busy(5) from None
 
     def _restart(self, decoder: _Decoder, why: str) -> None:
         decoder.kill()
         self.restarts += 1
         logger.warning("decoder restarted", extra={"fields": {"why": why}})
-        self._start(decoder)
+        with suppress(Refusal):  # the next file tries again
+            self._start(decoder)
 
     def close(self) -> None:
         self._closed.set()
@@ -107,7 +111,6 @@ class _Decoder:
         self._lock = threading.Lock()  # of starting and killing
         self._process: Any = None
         self._pipes: tuple[Connection, Connection] | None = None  # to it, from it
-        self._shared = memoryview(b"")
 
     def start(self) -> None:
         """Returns once it can be used; nothing if it runs."""
@@ -115,38 +118,26 @@ class _Decoder:
             if self._pipes is not None:
                 return
             (theirs, to), (back, answers) = _CONTEXT.Pipe(False), _CONTEXT.Pipe(False)
-            shared = _CONTEXT.RawArray("B", _SHARED)
             process = _CONTEXT.Process(
                 target=_work,
-                args=(theirs, answers, shared, *self._settings),
+                args=(theirs, answers, *self._settings),
                 name="sightline-decoder",
                 daemon=True,
             )
             process.start()
             theirs.close()
             answers.close()
-            if not back.poll(_STARTING) or back.recv() != "ready":
+            if not back.poll(_STARTING) or back.recv_bytes() != _READY:
                 process.kill()
                 raise RuntimeError("a decoder does not start")
             self._process, self._pipes = process, (to, back)
-            self._shared = memoryview(shared).cast("B")
 
-    def read(self, request: Any, seconds: float) -> list[Inputs]:
+    def read(self, request: Any, seconds: float, most: int) -> list[Inputs]:
         if self._pipes is None:  # the service is closing
             raise EOFError
         to, back = self._pipes
         to.send(request)
-        if not back.poll(seconds):
-            raise TimeoutError
-        content, sizes = back.recv()
-        starts = [0, *accumulate(sizes)]
-        arrays = [
-            bytearray(self._shared[at : at + n]) for at, n in zip(starts, sizes, strict=False)
-        ]
-        result = pickle.loads(content, buffers=arrays)
-        if isinstance(result, BaseException):
-            raise result
-        return result  # type: ignore[no-any-return]
+        return wire.receive(back, seconds, most)
 
     def kill(self) -> None:
         with self._lock:
@@ -164,7 +155,6 @@ class _Decoder:
 def _work(
     requests: Connection,
     answers: Connection,
-    shared: Any,
     memory: int,
     modules: Collection[str],
 ) -> None:
@@ -174,33 +164,25 @@ def _work(
     for module in modules:  # before memory is limited
         importlib.import_module(module)
     _limit_memory(memory)
-    answers.send("ready")
+    _widen(answers)
+    answers.send_bytes(_READY)
     while True:
         try:
             reader, source, reading = requests.recv()
         except EOFError:
             return
         try:
-            result: Any = reader.read(source, **reading)
+            wire.send(answers, reader.read(source, **reading))
         except Exception as error:
-            result = error
-        answers.send(_packed(result, memoryview(shared).cast("B")))
-        del reader, source, result
+            wire.send_error(answers, error)
+        del reader, source
 
 
-def _packed(result: Any, shared: memoryview) -> tuple[bytes, list[int]]:
-    """A result without its arrays, which are put one after the other where the service reads
-    them, and their sizes; with them if they do not fit."""
-    arrays: list[pickle.PickleBuffer] = []
-    content = pickle.dumps(result, protocol=5, buffer_callback=arrays.append)
-    raw = [array.raw() for array in arrays]
-    if sum(map(len, raw)) > len(shared):
-        return pickle.dumps(result, protocol=5), []
-    at = 0
-    for part in raw:
-        shared[at : at + len(part)] = part
-        at += len(part)
-    return content, [len(part) for part in raw]
+def _widen(pipe: Connection) -> None:
+    with suppress(ImportError, AttributeError, OSError):  # Linux has this
+        import fcntl
+
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE)
 
 
 def _limit_memory(memory: int) -> None:

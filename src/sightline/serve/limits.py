@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from sightline.errors import UserError
+
 MEGABYTE = 1_000_000
 
 
@@ -20,10 +22,10 @@ class Limits:
     upload_memory: int = 256 * MEGABYTE  # of all bodies being read or decoded
     drain_seconds: float = 1.0  # still accepting after SIGTERM, while balancers notice /readyz
     connections: int = 512  # with more open, requests get 503
-    pixels: int = 50 * MEGABYTE  # phones make 48
+    pixels: int = 51 * MEGABYTE  # phones make 8192 x 6144; fewer of some kinds (media/image.py)
     readers: int = 2  # pictures decoded at a time
     decode_seconds: float = 5.0  # for one picture; then its decoder is killed
-    decode_memory: int = 250 * MEGABYTE  # for one picture; Pillow has 4 bytes for a pixel
+    decode_memory: int = 250 * MEGABYTE  # for one picture of so many pixels
     text_bytes: int = 64_000  # of a body without a file
 
 
@@ -37,6 +39,10 @@ class Refusal(Exception):
     _: KW_ONLY
     retry_after: int | None = None
     close: bool = False  # close the connection: the rest of the body is not read
+
+    @staticmethod
+    def of(error: UserError) -> Refusal:
+        return Refusal(error.status, error.code, str(error))
 
     def to_json(self, request_id: str) -> dict[str, Any]:
         error = {"code": self.code, "message": self.message}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sightline.errors import DataError, PictureKindError, PictureSizeError, UserError
+from sightline.errors import UserError
 from sightline.runtime.batches import joined, similar
 from sightline.runtime.describer import Describer, Options
 from sightline.serve.batching import Update
@@ -46,14 +46,9 @@ class ServedModel:
     def read(self, source: Any, reading: dict[str, Any], decoders: Decoders) -> Item:
         """Decode a source and keep only what a search needs; for reader threads."""
         reader = self.model.reader
-        try:
-            if isinstance(source, bytes):
-                parts = decoders.read(reader, source, reading)
-            else:
-                parts = reader.read(source, **reading)
-        except DataError as error:
-            raise _unreadable(error) from None
-        return Item(None if isinstance(source, bytes) else source, parts)
+        if isinstance(source, bytes):
+            return Item(None, decoders.read(reader, source, reading))
+        return Item(source, reader.read(source, **reading))
 
     def check(self, item: Item, settings: Options) -> None:
         """A UserError for what would take too much work or too long an answer."""
@@ -95,14 +90,6 @@ class ServedModel:
         more = self.route.more(self.model, item.source, item.parts, description)
         about = {"model": self.name, "task": self.task}
         return {**about, **content, **more, "seconds": round(seconds, 4)}
-
-
-def _unreadable(error: DataError) -> Refusal:
-    if isinstance(error, PictureKindError):
-        return Refusal(415, "unsupported_picture", str(error))
-    if isinstance(error, PictureSizeError):
-        return Refusal(413, "too_many_pixels", str(error))
-    return Refusal(400, "bad_picture", str(error))
 
 
 # ---------------------------------------------------------------------------- by name

@@ -55,7 +55,7 @@ class Server(uvicorn.Server):
         not end in time: a thread in a model's C code cannot be stopped in any other way."""
         self.is_process = threading.current_thread() is threading.main_thread()
         super().run(sockets)
-        if self.is_process and not self.service.batcher.close(0):
+        if self.is_process and not self.service.ended(0):
             _end()  # the interpreter would wait, or crash as it takes the model away
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -66,7 +66,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.service.guard.draining = True
-        logger.info("draining", extra={"fields": {"requests": self.service.batcher.taken}})
+        logger.info("draining", extra={"fields": {"requests": self.service.taken}})
         drain = self.service.limits.drain_seconds
         if self.is_process:
             last = threading.Timer(drain + self.grace + 3, _end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -42,8 +42,9 @@ class SearchFields(BaseModel):
         return self
 
     def options(self, defaults: Options) -> Options:
-        """As the search takes them."""
-        return Options.of({"beam": self.beam, "n_best": self.n_best}, defaults)
+        """As the search takes them: the fields that have the name of an option."""
+        names = {item.name for item in fields(Options)} & type(self).model_fields.keys()
+        return replace(defaults, **{name: getattr(self, name) for name in names})
 
     def reading(self, max_pixels: int) -> dict[str, Any]:
         """What the model's reader is given besides the source."""

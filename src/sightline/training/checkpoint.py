@@ -32,6 +32,7 @@ from sightline.data.durable import (
     file_checksum,
     locked,
     replace_file,
+    replacing,
     sync_folder,
     write_file,
 )
@@ -143,18 +144,15 @@ class Run:
     def save(self, checkpoint: Checkpoint, *, is_best: bool, keep: int) -> Path:
         """Write a checkpoint; on any failure the ones before it are untouched."""
         final = self.checkpoints / f"step-{checkpoint.step:08d}"
-        partial = self.checkpoints / f".partial-{final.name}"
         try:
             if not final.is_dir():  # else the same step of the same run: nothing new to write
                 self._sweep()
-                partial.mkdir()
-                _write(partial, checkpoint)
-                os.replace(partial, final)
-                sync_folder(self.checkpoints)
+                with replacing(final) as partial:
+                    partial.mkdir()
+                    _write(partial, checkpoint)
             if is_best:
                 self.mark_best(final)
         except (OSError, SafetensorError) as error:
-            shutil.rmtree(partial, ignore_errors=True)
             raise TrainingError(f"could not write {final}: {error}{self._kept()}") from None
         with suppress(OSError):  # what cannot be removed stays
             self._discard(keep)

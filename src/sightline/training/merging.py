@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from sightline.data.durable import sync_folder
+from sightline.data.durable import replacing
 from sightline.data.vocabulary import VOCAB
 from sightline.errors import CheckpointError
 from sightline.training.checkpoint import (
@@ -41,22 +41,18 @@ def average_checkpoints(run: Path | str, out: Path | str, newest: int = 5) -> li
 def average_models(folders: Sequence[Path], out: Path | str) -> list[Path]:
     """Write the mean weights of models to `out`, all else as the last has it; gives them back."""
     found, out = list(folders), Path(out)
-    partial = out.with_name(f".partial-{out.name}")
     try:
         if out.exists():
             raise CheckpointError(f"{out} is already there; name another folder")
         mean = _mean(found)
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        for path in found[-1].iterdir():
-            if path.name not in (WEIGHTS, OPTIMISER, TRAINING):
-                shutil.copy(path, partial / path.name)
-        save_file(mean, partial / WEIGHTS)
-        seal(partial, {})
-        partial.replace(out)
-        sync_folder(out.parent)
+        with replacing(out) as partial:
+            partial.mkdir(parents=True)
+            for path in found[-1].iterdir():
+                if path.name not in (WEIGHTS, OPTIMISER, TRAINING):
+                    shutil.copy(path, partial / path.name)
+            save_file(mean, partial / WEIGHTS)
+            seal(partial, {})
     except (OSError, SafetensorError) as error:
-        shutil.rmtree(partial, ignore_errors=True)
         raise CheckpointError(f"cannot write {out}: {error}") from None
     return found
 

@@ -47,9 +47,7 @@ class DescribeFields(SearchFields):
             raise ValueError(str(error)) from None
 
     def options(self, defaults: Options) -> Options:
-        once = False if self.repeats else None
-        options = super().options(defaults)
-        return replace(options, prefix=self.prefix, groups=self.groups, words_once=once)
+        return replace(super().options(defaults), words_once=False if self.repeats else None)
 
     def reading(self, max_pixels: int) -> dict[str, Any]:
         return {"focus": self.focus and tuple(self.focus), "max_pixels": max_pixels}

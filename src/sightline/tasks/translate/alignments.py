@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.data.durable import replace_file
 from sightline.errors import CheckpointError, DataError, UserError
 from sightline.metrics.alignment import AlignmentErrorRate, GoldAlignment
 from sightline.runtime.model_folder import record_file
@@ -138,10 +139,8 @@ def _shares(found: Counter[str], keep: int) -> dict[str, float]:
 
 def save_lexicon(folder: Path, lexicon: Lexicon) -> Path:
     path = folder / LEXICON
-    partial = path.with_name(f".{LEXICON}")
     try:
-        partial.write_text(json.dumps(lexicon, ensure_ascii=False, indent=0), encoding="utf-8")
-        partial.replace(path)
+        replace_file(path, json.dumps(lexicon, ensure_ascii=False, indent=0).encode())
         record_file(folder, LEXICON)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror}") from None
