@@ -10,6 +10,7 @@ import numpy as np
 
 from sightline.errors import ConfigError, UserError
 from sightline.metrics import bootstrap
+from sightline.metrics.accuracy import Accuracy
 from sightline.metrics.alignment import AlignmentErrorRate
 from sightline.metrics.base import Corpus, Floats, Metric, ScoreInfo
 from sightline.metrics.bleu import Bleu
@@ -33,6 +34,7 @@ _METRICS: dict[str, Callable[[DocumentFrequencies | None], Metric]] = {
     "per": lambda _: ErrorRate("per"),
     "sacrebleu": lambda _: SacreBleu(),
     "chrf": lambda _: SacreBleu("chrf"),
+    "accuracy": lambda _: Accuracy(),
 }
 # Of scores that do not come from texts: those of training, and of likelihoods and alignments.
 _INFO: dict[str, ScoreInfo] = {

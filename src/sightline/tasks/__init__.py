@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sightline.tasks.spec import TaskSpec
     from sightline.training.task import Recipe, TrainingTask
 
-_MODULES = {name: f"sightline.tasks.{name}" for name in ("caption", "translate", "language_model")}
+_MODULES = {name: f"sightline.tasks.{name}" for name in ("caption", "translate", "language_model", "classify")}
 _REGISTERED: dict[str, TaskSpec] = {}
 
 

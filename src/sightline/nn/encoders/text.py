@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from sightline.config import RecurrentConfig
-from sightline.data.vocabulary import PAD
+from sightline.data.vocabulary import BEGIN, PAD, UNKNOWN
 from sightline.nn.dropout import Dropout
 from sightline.nn.recurrent import Recurrent
 from sightline.types import ContextSet, Inputs, Stream
@@ -20,6 +21,9 @@ class TextEncoder(nn.Module):
         self.config = config
         self.embed = nn.Embedding(vocab_size, config.embedding, padding_idx=PAD)
         nn.init.normal_(self.embed.weight, std=config.embedding**-0.5)
+        if config.bigrams:
+            self.bigrams = nn.Embedding(config.bigrams, config.embedding)
+            nn.init.zeros_(self.bigrams.weight)  # a pair that training lacks adds nothing
         self.drop = Dropout(config.dropout)
         directions = 2 if config.bidirectional else 1
         sizes = [config.embedding] + [directions * config.hidden] * (config.layers - 1)
@@ -39,7 +43,7 @@ class TextEncoder(nn.Module):
         if mask is None:
             mask = torch.ones_like(tokens, dtype=torch.bool)
         lengths, rows = mask.sum(1), tokens.shape[0]  # not len: a traced graph takes any number
-        hidden = self.drop(self.embed(tokens))  # (B, M, E)
+        hidden = self.drop(self._embed(tokens))  # (B, M, E)
         last = hidden.new_zeros(0)
         for number, layer in enumerate(self.layers):
             assert isinstance(layer, nn.ModuleList)
@@ -55,6 +59,19 @@ class TextEncoder(nn.Module):
         if self.config.summary:
             return ContextSet(self.drop(last)[:, None], mask[:, :1])
         return ContextSet(self.drop(hidden) * mask[..., None], mask)
+
+    def _embed(self, tokens: Tensor) -> Tensor:
+        if self.training and self.config.word_dropout:
+            unread = torch.rand(tokens.shape, device=tokens.device) < self.config.word_dropout
+            tokens = tokens.masked_fill(unread, UNKNOWN)
+        embedded: Tensor = self.embed(tokens)  # (B, M, E)
+        if not self.config.bigrams:
+            return embedded
+        before = F.pad(tokens[:, :-1], (1, 0), value=BEGIN)
+        pairs, count = before * 1_000_003 + tokens, self.config.bigrams
+        # their remainder, without ONNX's Mod: pairs that share a vector are rarely both in use
+        hashed = pairs - torch.div(pairs, count, rounding_mode="trunc") * count
+        return embedded + self.bigrams(hashed)
 
 
 def reverse(sequence: Tensor, lengths: Tensor) -> Tensor:
