@@ -106,10 +106,7 @@ class RecurrentConfig:
     bidirectional: bool = True
     summary: bool = False  # one vector, the last state: an encoder-decoder without attention
     dropout: BelowOne = 0.0
-    # Of text: the share of words that are read as unknown in training
-    word_dropout: BelowOne = 0.0
-    # Of text: so many vectors for pairs of neighbouring words, added to the words'; 0: none
-    bigrams: Count = 0
+    word_dropout: BelowOne = 0.0  # in training, this share of tokens is unknown
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,10 @@ _INFO: dict[str, ScoreInfo] = {
     "loss": ScoreInfo("Loss (nats)", 1, False, {"int16": 0.001, "int8": 0.01}, decimals=4),
     "bits": ScoreInfo("Bits", higher_is_better=False, decimals=4),
     "exact": ScoreInfo("Exact match", 100),
+    "valid": ScoreInfo("Valid", 100),
+    "area": ScoreInfo("Area covered", 100),
+    "excess": ScoreInfo("Longer than the best", 100, higher_is_better=False),
+    "triangles": ScoreInfo("Triangles found", 100),
     **Perplexity.info,
     **AlignmentErrorRate.info,
 }
