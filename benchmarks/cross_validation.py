@@ -16,11 +16,14 @@ from pathlib import Path
 import numpy as np
 
 import sightline
-from benchmarks.trainings import train
+from sightline.commands.recipes import find_recipe
 from sightline.data.converters.classes import FOLDS, split_of_fold
 from sightline.data.manifest import Example, read_manifest, write_manifest
 from sightline.metrics import score
 from sightline.runtime.describer import Describer
+from sightline.tasks import build_task, read_recipe
+from sightline.training.checkpoint import Run
+from sightline.training.loop import train
 
 
 def accuracy(model: Describer, examples: list[Example]) -> float:
@@ -37,7 +40,9 @@ def fold_scores(given: argparse.Namespace, examples: list[Example], fold: int) -
     write_manifest(folder / "manifest.jsonl", splits)
     for seed in given.seeds:
         data = [f"manifest={folder / 'manifest.jsonl'}", f"training.seed={seed}"]
-        train(given.recipe, folder / f"seed-{seed}", [*data, *given.overrides])
+        recipe = read_recipe(find_recipe(Path(given.recipe)), [*data, *given.overrides])
+        out = folder / f"seed-{seed}"
+        train(build_task(recipe), out, resume=Run(out).newest() is not None)
     models = [sightline.load(folder / f"seed-{seed}") for seed in given.seeds]
     held_out = [example for example in splits if example.split == "test"]
     scores = [accuracy(model, held_out) for model in models]
