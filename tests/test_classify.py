@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sightline.cli import app
 from sightline.config import RecurrentConfig
 from sightline.data.converters import classes
 from sightline.data.manifest import read_manifest
-from sightline.data.vocabulary import UNKNOWN
+from sightline.data.vocabulary import END, UNKNOWN
 from sightline.errors import ConfigError, DataError
 from sightline.metrics import score
 from sightline.nn.encoders.text import TextEncoder
@@ -23,6 +24,7 @@ from sightline.tasks import build_task, read_recipe
 from sightline.training.loop import train
 from sightline.types import Inputs, Stream
 
+RECIPE = Path(sightline.__file__).parent / "recipes" / "polarity.yaml"
 GOOD, BAD = ("fine", "bright", "lovely"), ("dull", "grey", "clumsy")
 FILLERS = ("the", "film", "was", "and", "rather", "quite", ",", "acting")
 TEXTS = ["A fine, LOVELY film.", "the film was dull", "zebra", "the acting was quite grey and dull"]
@@ -49,7 +51,7 @@ def folder(tmp_path_factory):
 
 
 SMALL = (
-    *("vocabulary.min_count=1", "encoder.embedding=12", "encoder.hidden=8", "encoder.bigrams=500"),
+    *("vocabulary.min_count=1", "encoder.embedding=12", "encoder.hidden=8"),
     *("model.hidden=12", "model.attention.size=8", "training.steps=120", "training.seed=3"),
     *("training.evaluate_every=60", "training.tensorboard=false", "training.ema=0.9"),
     *("training.optimiser.learning_rate=0.02", "encoder.dropout=0.1"),
@@ -57,9 +59,7 @@ SMALL = (
 
 
 def trained(folder, name, *overrides):
-    recipe = read_recipe(
-        "src/sightline/recipes/polarity.yaml", [f"manifest={folder}/data.jsonl", *SMALL, *overrides]
-    )
+    recipe = read_recipe(RECIPE, [f"manifest={folder}/data.jsonl", *SMALL, *overrides])
     train(build_task(recipe), folder / name, console=Console(quiet=True))
     return folder / name
 
@@ -168,8 +168,7 @@ def test_wrong_data_is_refused(folder, tmp_path):
     def data(*rows):
         lines = [{"source": s, "targets": [t], "split": p} for s, t, p in rows]
         (tmp_path / "m.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
-        recipe = "src/sightline/recipes/polarity.yaml"
-        return build_task(read_recipe(recipe, [f"manifest={tmp_path}/m.jsonl"]))
+        return build_task(read_recipe(RECIPE, [f"manifest={tmp_path}/m.jsonl"]))
 
     with pytest.raises(DataError, match="1 classes to train on"):
         data(("a b", "x", "train"), ("a b", "x", "dev"))
@@ -182,37 +181,20 @@ def test_wrong_data_is_refused(folder, tmp_path):
 # ---------------------------------------------------------------- the parts
 
 
-def encoder(**options):
-    torch.manual_seed(0)
-    made = TextEncoder(RecurrentConfig(embedding=6, hidden=5, **options), 30)
-    if options.get("bigrams"):
-        torch.nn.init.normal_(made.bigrams.weight)
-    return made
-
-
-def read(made, *texts):
-    stream = Stream.ragged([np.array(text) for text in texts])
-    return made(Inputs(len(texts), {"tokens": stream}).map(torch.from_numpy))
-
-
-def test_bigrams_know_the_order_of_neighbours_in_any_batch():
-    made = encoder(bigrams=50).eval()
-    embedded = [made._embed(torch.tensor([text])) for text in ([5, 6, 7], [6, 5, 7])]
-    words = [made.embed(torch.tensor([text])) for text in ([5, 6, 7], [6, 5, 7])]
-    pairs = [a - b for a, b in zip(embedded, words, strict=True)]
-    expected = made.bigrams.weight[[(5 * 1_000_003 + 6) % 50, (6 * 1_000_003 + 7) % 50]]
-    torch.testing.assert_close(pairs[0][0, 1:], expected)
-    assert not torch.allclose(pairs[0][0, 2], pairs[1][0, 2])
-    alone, together = read(made, [5, 6, 7]), read(made, [5, 6, 7], [8, 9, 10, 11, 12])
-    torch.testing.assert_close(alone.values[0], together.values[0, :3])
-
-
 def test_word_dropout_reads_unknown_words_in_training_only():
-    made = encoder(word_dropout=0.3)
+    torch.manual_seed(0)
+    encoder = TextEncoder(RecurrentConfig(embedding=6, hidden=5, word_dropout=0.3), 30)
+    seen = []
+    encoder.embed.register_forward_hook(lambda module, given, made: seen.append(given[0]))
     tokens = torch.full((200, 50), 7)
-    unread = (made._embed(tokens) == made.embed(torch.tensor(UNKNOWN))).all(-1)
-    assert unread.float().mean() == pytest.approx(0.3, abs=0.02)
-    assert torch.equal(made.eval()._embed(tokens), made.embed(tokens))
+    tokens[:, -1] = END
+    stream = Stream(tokens, torch.ones_like(tokens, dtype=torch.bool))
+    for training in (True, False):
+        encoder.train(training)(Inputs(200, {"tokens": stream}))
+    trained, used = seen
+    assert (trained[:, :-1] == UNKNOWN).float().mean() == pytest.approx(0.3, abs=0.02)
+    assert (trained[:, -1] == END).all()  # what is no word stays
+    assert used.equal(tokens)
 
 
 def archive(path, **files):

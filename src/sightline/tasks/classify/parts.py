@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sightline.data.sentences import JOIN, clean, mark_words
+from sightline.data.sentences import JOIN, Sentences, clean, mark_words
 from sightline.data.vocabulary import SPECIALS, VOCAB, Vocabulary
 from sightline.runtime.codec import Codec
 from sightline.runtime.describer import Describer
@@ -39,7 +39,7 @@ class TextReader:
         tokens = self.vocab.split(text)[: self.recipe.longest] if text else []
         if not tokens:
             return []
-        ids = np.array(self.vocab.encode(text)[: self.recipe.longest])
+        ids = np.array(Sentences(self.vocab).ids(tokens))
         # one vector, the last state, has no words to show
         layout = Layout("vector") if self.recipe.encoder.summary else Layout.words(tokens)
         return [Inputs(1, {"tokens": Stream.ragged([ids])}, (layout,))]
