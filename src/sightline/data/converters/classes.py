@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +72,7 @@ def _example(name: str, split: Split, text: str, label: str, fold: int | None = 
     return Example(name, split, (label,), "source", None, text.strip(), meta)
 
 
-def _lines(source: Path, name: str) -> Sequence[str]:
+def _lines(source: Path, name: str) -> list[str]:
     """The lines of a file of the data set, which is a folder or the archive that NLTK has."""
     try:
         if source.is_dir():

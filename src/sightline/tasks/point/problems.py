@@ -82,7 +82,7 @@ def delaunay(points: Points) -> Answer:
     a, b, c = (points[corners[:, k]] for k in range(3))
     sides = [np.linalg.norm(p - q, axis=1, keepdims=True) for p, q in ((b, c), (c, a), (a, b))]
     centres = sum(side * p for side, p in zip(sides, (a, b, c), strict=True)) / sum(sides)
-    order = np.lexsort((centres[:, 1], centres[:, 0]))  # type: ignore[index]
+    order = np.lexsort((centres[:, 1], centres[:, 0]))
     return [int(i) for i in corners[order].reshape(-1)]
 
 
