@@ -20,7 +20,7 @@ class ClassifyRecipe:
     manifest: config.Manifest
     task: Literal["classify"] = "classify"
     description: str = ""
-    # The published numbers that `evaluate` prints beside its own
+    # The published numbers that `evaluate` prints next to its own
     benchmark: Literal["trec", "polarity", "subjectivity"] | None = None
     vocabulary: config.VocabularyConfig = field(
         default_factory=lambda: config.VocabularyConfig(kind="word", size=30_000)
