@@ -16,8 +16,12 @@ from sightline.data.vocabulary import SPECIALS, Vocabulary
 from sightline.tasks.caption.model import build_model as build_captioner
 from sightline.tasks.caption.model import build_network
 from sightline.tasks.caption.recipe import CaptionRecipe
+from sightline.tasks.classify.model import build_model as build_classifier
+from sightline.tasks.classify.recipe import ClassifyRecipe
 from sightline.tasks.language_model.model import build_model as build_language_model
 from sightline.tasks.language_model.recipe import LanguageModelRecipe
+from sightline.tasks.point.model import build_model as build_pointer
+from sightline.tasks.point.recipe import PointRecipe
 from sightline.tasks.translate.model import build_model as build_translator
 from sightline.tasks.translate.recipe import TranslateRecipe
 
@@ -76,6 +80,30 @@ def save_language_model(folder):
     )
     model = build_language_model(recipe, LETTERS)
     return save(folder, recipe, model, vocab=LETTERS)
+
+
+def save_classifier(folder):
+    torch.manual_seed(0)
+    recipe = ClassifyRecipe(
+        manifest=str(folder / "texts.jsonl"),
+        encoder=RecurrentConfig(embedding=8, hidden=7),
+        model=DecoderConfig(hidden=12, attention=AttentionConfig(size=6), head="class"),
+    )
+    classes = Vocabulary("word", [*SPECIALS, "animals", "furniture", "none of these"])
+    model = build_classifier(recipe, WORDS, classes)
+    return save(folder, recipe, model, vocab=classes, source_vocab=WORDS)
+
+
+def save_pointer(folder, problem="hull"):
+    torch.manual_seed(0)
+    recipe = PointRecipe(
+        problem,
+        encoder=RecurrentConfig(embedding=8, hidden=7),
+        model=DecoderConfig(
+            embedding=8, hidden=12, attention=AttentionConfig("none", size=6), head="pointer"
+        ),
+    )
+    return save(folder, recipe, build_pointer(recipe))
 
 
 def pictures(count, seed=0):

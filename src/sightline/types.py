@@ -31,7 +31,8 @@ class Layout:
             the cells the words `labels` that the picture may be about
     frames: the frame at `times[i]` seconds of a clip or a recording
     words:  the token `labels[i]` of a text
-    points: the point `coordinates[i]`
+    points: the point `coordinates[i]`, called `labels[i]`; what is written is one outline, or
+            several of shape[0] points each
     vector: one vector for the whole input (no attention)
     """
 

@@ -100,6 +100,37 @@ def table(
     _write(prepared, out)
 
 
+Archive = Annotated[Path, typer.Argument(help="The data set's folder, or NLTK's archive of it.")]
+
+
+@prepare.command()
+def trec(
+    source: Archive,
+    out: Out = Path("trec.jsonl"),
+    fine: Annotated[bool, typer.Option(help="The 50 fine classes, not the 6 coarse ones.")] = False,
+) -> None:
+    """TREC: questions by what they ask for (qc.zip: train.txt, test.txt)."""
+    from sightline.data.converters import classes
+
+    _write(classes.trec(source, fine=fine), out)
+
+
+@prepare.command()
+def polarity(source: Archive, out: Out = Path("polarity.jsonl")) -> None:
+    """Film reviews, positive or negative (sentence_polarity.zip), in ten folds."""
+    from sightline.data.converters import classes
+
+    _write(classes.polarity(source), out)
+
+
+@prepare.command()
+def subjectivity(source: Archive, out: Out = Path("subjectivity.jsonl")) -> None:
+    """Sentences that are opinions or facts (subjectivity.zip), in ten folds."""
+    from sightline.data.converters import classes
+
+    _write(classes.subjectivity(source), out)
+
+
 Reference = Annotated[list[Path] | None, typer.Option(help="Another translation of the source.")]
 
 

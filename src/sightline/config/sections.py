@@ -106,6 +106,7 @@ class RecurrentConfig:
     bidirectional: bool = True
     summary: bool = False  # one vector, the last state: an encoder-decoder without attention
     dropout: BelowOne = 0.0
+    word_dropout: BelowOne = 0.0  # in training, this share of tokens is unknown
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from sightline.figures.attention import compare_attention, draw_attention
 from sightline.figures.curves import draw_curves
 from sightline.figures.draw import draw
 from sightline.figures.lengths import draw_quality_by_length
+from sightline.figures.points import draw_points
 from sightline.figures.surprise import draw_surprise
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "draw_alignment",
     "draw_attention",
     "draw_curves",
+    "draw_points",
     "draw_quality_by_length",
     "draw_surprise",
 ]

@@ -56,7 +56,7 @@ def animate_attention(
             page.frame(view, len(words), done=True) for view in _between(shown, small, steps)
         ]
         times += [MOVE] * (steps - 1) + [LAST]
-    _save(frames, times, path, suffix)
+    save_frames(frames, times, path, suffix)
 
 
 def _between(
@@ -114,7 +114,8 @@ def _place(
     return placed, line + 1
 
 
-def _save(frames: list[Image.Image], times: list[int], path: Path | str, suffix: str) -> None:
+def save_frames(frames: list[Image.Image], times: list[int], path: Path | str, suffix: str) -> None:
+    """Write an animation, each frame for so many milliseconds."""
     options: dict[str, Any] = {"format": "WEBP", "quality": 80, "method": 4}
     if suffix == ".gif":
         # One palette for all frames and no dithering: colours do not flicker, the file is small.

@@ -12,12 +12,13 @@ from sightline.figures.animation import animate_attention
 from sightline.figures.attention import draw_attention
 from sightline.figures.files import suffix_of
 from sightline.figures.looks import PictureSource, looks_of
+from sightline.figures.points import draw_points
 from sightline.figures.sheet import SUFFIXES
 from sightline.types import Description, LayoutKind
 
 
 def draw(description: Description, path: Path | str, source: PictureSource | None = None) -> None:
-    """Attention over its picture (still or, as .gif or .webp, moving), over words or over time.
+    """Attention over its picture (still or, as .gif or .webp, moving), words, time or points.
 
     `source` is what was described: a picture's file or its pixels.
     """
@@ -40,4 +41,5 @@ FIGURES: Mapping[LayoutKind, Callable[[Description, Path | str, PictureSource | 
     "grid": _over_picture,
     "words": lambda description, path, source: draw_alignment(description, path),
     "frames": lambda description, path, source: draw_alignment(description, path),
+    "points": lambda description, path, source: draw_points(description, path),
 }

@@ -230,8 +230,8 @@ class Constrained(Wrapper):
         """The likeliest allowed tokens: as many more as are forbidden, less those forbidden."""
         assert isinstance(state, _ConstrainedState)
         inner_leading = getattr(self.stepper, "leading", None)
-        if inner_leading is None or self._renormalised:
-            return self.step(state, tokens)
+        if inner_leading is None or self._renormalised or not self.vocab_size:
+            return self.step(state, tokens)  # of a pointer it is the step that says how many
         rows, fed = self._feed(state, tokens, self.vocab_size)
         allowed, more = _allowed(self._masked, rows), 0
         if allowed is not None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from sightline.tasks.spec import TaskSpec
     from sightline.training.task import Recipe, TrainingTask
 
-_MODULES = {name: f"sightline.tasks.{name}" for name in ("caption", "translate", "language_model")}
+_NAMES = ("caption", "translate", "language_model", "classify", "point")
+_MODULES = {name: f"sightline.tasks.{name}" for name in _NAMES}
 _REGISTERED: dict[str, TaskSpec] = {}
 
 

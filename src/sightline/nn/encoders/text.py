@@ -1,4 +1,4 @@
-"""Text encoder: the token ids of the stream "tokens" to a context set."""
+"""Recurrent encoders; the text encoder: token ids of the stream "tokens" to a context set."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import torch
 from torch import Tensor, nn
 
 from sightline.config import RecurrentConfig
-from sightline.data.vocabulary import PAD
+from sightline.data.vocabulary import PAD, UNKNOWN
 from sightline.nn.dropout import Dropout
 from sightline.nn.recurrent import Recurrent
 from sightline.types import ContextSet, Inputs, Stream
 
 
-class TextEncoder(nn.Module):
-    """c_t = [→h_t; ←h_t] of every token (D §IV-A), or one vector, the last state."""
+class RecurrentEncoder(nn.Module):
+    """c_t = [→h_t; ←h_t] of every position (D §IV-A), or one vector, the last state."""
 
-    def __init__(self, config: RecurrentConfig, vocab_size: int) -> None:
+    def __init__(self, config: RecurrentConfig, embed: nn.Module) -> None:
         super().__init__()
         self.config = config
-        self.embed = nn.Embedding(vocab_size, config.embedding, padding_idx=PAD)
-        nn.init.normal_(self.embed.weight, std=config.embedding**-0.5)
+        self.embed = embed
         self.drop = Dropout(config.dropout)
         directions = 2 if config.bidirectional else 1
         sizes = [config.embedding] + [directions * config.hidden] * (config.layers - 1)
@@ -29,17 +28,10 @@ class TextEncoder(nn.Module):
         )
         self.dimension = directions * config.hidden
 
-    def example(self) -> Inputs:
-        """Two examples, for the tracer of exports."""
-        tokens = torch.full((2, 3), PAD + 1)
-        return Inputs(2, {"tokens": Stream(tokens, tokens != PAD)})
-
-    def forward(self, inputs: Inputs) -> ContextSet:
-        tokens, mask = inputs["tokens"].values, inputs["tokens"].mask  # (B, M)
-        if mask is None:
-            mask = torch.ones_like(tokens, dtype=torch.bool)
-        lengths, rows = mask.sum(1), tokens.shape[0]  # not len: a traced graph takes any number
-        hidden = self.drop(self.embed(tokens))  # (B, M, E)
+    def read(self, hidden: Tensor, mask: Tensor) -> ContextSet:
+        """Embedded positions (B, M, E) to a context set."""
+        lengths, rows = mask.sum(1), hidden.shape[0]  # not len: a traced graph takes any number
+        hidden = self.drop(hidden)
         last = hidden.new_zeros(0)
         for number, layer in enumerate(self.layers):
             assert isinstance(layer, nn.ModuleList)
@@ -55,6 +47,29 @@ class TextEncoder(nn.Module):
         if self.config.summary:
             return ContextSet(self.drop(last)[:, None], mask[:, :1])
         return ContextSet(self.drop(hidden) * mask[..., None], mask)
+
+
+class TextEncoder(RecurrentEncoder):
+    """Tokens, each embedded by itself."""
+
+    def __init__(self, config: RecurrentConfig, vocab_size: int) -> None:
+        embed = nn.Embedding(vocab_size, config.embedding, padding_idx=PAD)
+        nn.init.normal_(embed.weight, std=config.embedding**-0.5)
+        super().__init__(config, embed)
+
+    def example(self) -> Inputs:
+        """Two examples, for the tracer of exports."""
+        tokens = torch.full((2, 3), PAD + 1)
+        return Inputs(2, {"tokens": Stream(tokens, tokens != PAD)})
+
+    def forward(self, inputs: Inputs) -> ContextSet:
+        tokens, mask = inputs["tokens"].values, inputs["tokens"].mask  # (B, M)
+        if mask is None:
+            mask = torch.ones_like(tokens, dtype=torch.bool)
+        if self.training and self.config.word_dropout:
+            dropped = torch.rand(tokens.shape, device=tokens.device) < self.config.word_dropout
+            tokens = tokens.masked_fill(dropped & (tokens > UNKNOWN), UNKNOWN)
+        return self.read(self.embed(tokens), mask)
 
 
 def reverse(sequence: Tensor, lengths: Tensor) -> Tensor:
