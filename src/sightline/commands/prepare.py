@@ -133,6 +133,24 @@ def parallel(
     _write(from_parallel(splits), out)
 
 
+@prepare.command()
+def treebank(
+    path: Annotated[
+        Path, typer.Argument(help="NLTK's treebank.zip, a folder of .mrg, or split<TAB>tree lines.")
+    ],
+    origin: Annotated[str, typer.Option(help="Of the trees: human, or machine.")] = "human",
+    out: Out = Path("treebank.jsonl"),
+) -> None:
+    """Trees in Penn brackets, without traces and functions; the Penn sample split by files."""
+    from sightline.data.converters import treebanks
+    from sightline.data.manifest import ORIGINS
+    from sightline.errors import DataError
+
+    if origin not in ORIGINS:
+        raise DataError(f"--origin is one of {', '.join(ORIGINS)}, not {origin!r}")
+    _write(treebanks.treebank(path, origin), out)
+
+
 def _write(prepared: Prepared, out: Path) -> None:
     from sightline.data.manifest import write_manifest
 

@@ -106,6 +106,9 @@ class RecurrentConfig:
     bidirectional: bool = True
     summary: bool = False  # one vector, the last state: an encoder-decoder without attention
     dropout: BelowOne = 0.0
+    reversed: bool = False  # read from the last token to the first (Sutskever et al. 2014)
+    word_dropout: BelowOne = 0.0  # in training, this share of tokens is unknown
+    spelling: bool = False  # also read each word's endings, beginning and shape
 
 
 @dataclass(frozen=True)

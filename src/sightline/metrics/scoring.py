@@ -13,6 +13,7 @@ from sightline.metrics import bootstrap
 from sightline.metrics.alignment import AlignmentErrorRate
 from sightline.metrics.base import Corpus, Floats, Metric, ScoreInfo
 from sightline.metrics.bleu import Bleu
+from sightline.metrics.brackets import Brackets
 from sightline.metrics.cider import Cider, DocumentFrequencies
 from sightline.metrics.error_rate import ErrorRate
 from sightline.metrics.meteor_metric import MeteorMetric
@@ -33,6 +34,7 @@ _METRICS: dict[str, Callable[[DocumentFrequencies | None], Metric]] = {
     "per": lambda _: ErrorRate("per"),
     "sacrebleu": lambda _: SacreBleu(),
     "chrf": lambda _: SacreBleu("chrf"),
+    "brackets": lambda _: Brackets(),
 }
 # Of scores that do not come from texts: those of training, and of likelihoods and alignments.
 _INFO: dict[str, ScoreInfo] = {

@@ -15,6 +15,7 @@ from sightline import data
 from sightline.config import SearchConfig
 from sightline.data.vocabulary import BEGIN, END, SPECIALS, UNKNOWN, Vocabulary
 from sightline.errors import UserError
+from sightline.search.constraints import Constraint
 from sightline.types import Description, Hypothesis, Layout
 
 
@@ -51,6 +52,10 @@ class Codec:
         It depends on nothing else, so that a batch equals its singles.
         """
         return self.search.max_length
+
+    def constraints(self, layouts: Sequence[Layout | None], longest: int) -> list[Constraint]:
+        """What these examples' outputs, of at most `longest` tokens, have to keep to."""
+        return []
 
     def split(self, text: str) -> list[str]:
         """The tokens of a text as written, those that the vocabulary lacks too."""

@@ -238,6 +238,7 @@ class Describer:
         longest = max(map(len, prefixes)) + (ask.length or self.codec.max_length(size))
         batch = Inputs.batch(_with_bias(inputs))
         constraints = self._constraints(ask, prefixes)
+        constraints += self.codec.constraints([_layout(each) for each in inputs], longest)
         if shortlist is not None:
             constraints.append(Shortlist(shortlist[1]))
         stepper = self._stepper(constraints, None if shortlist is None else shortlist[0])

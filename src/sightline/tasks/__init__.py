@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from sightline.tasks.spec import TaskSpec
     from sightline.training.task import Recipe, TrainingTask
 
-_MODULES = {name: f"sightline.tasks.{name}" for name in ("caption", "translate", "language_model")}
+_TASKS = ("caption", "translate", "language_model", "parse")
+_MODULES = {name: f"sightline.tasks.{name}" for name in _TASKS}
 _REGISTERED: dict[str, TaskSpec] = {}
 
 
