@@ -182,7 +182,7 @@ def test_it_is_served(exported):
         assert read_trees(answer["text"])[0].label == "S"
         assert client.post("/v1/parse", json={"text": ""}).status_code in (200, 400, 422)
         too_long = client.post("/v1/parse", json={"text": "dog " * 100})
-        assert too_long.status_code == 400
+        assert too_long.status_code == 422
         assert "at most 60" in too_long.text
 
 

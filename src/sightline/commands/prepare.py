@@ -151,6 +151,18 @@ def treebank(
     _write(treebanks.treebank(path, origin), out)
 
 
+@prepare.command()
+def babi(
+    folder: Annotated[Path, typer.Argument(help="The folder of qaN_…_train.txt and _test.txt.")],
+    task: Annotated[list[int] | None, typer.Option(help="Only this task; may be repeated.")] = None,
+    out: Out = Path("babi.jsonl"),
+) -> None:
+    """bAbI: stories, questions, answers, and the facts that support them."""
+    from sightline.data.converters.stories import babi as stories
+
+    _write(stories(folder, task or ()), out)
+
+
 def _write(prepared: Prepared, out: Path) -> None:
     from sightline.data.manifest import write_manifest
 

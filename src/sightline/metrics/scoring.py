@@ -10,6 +10,7 @@ import numpy as np
 
 from sightline.errors import ConfigError, UserError
 from sightline.metrics import bootstrap
+from sightline.metrics.accuracy import Accuracy
 from sightline.metrics.alignment import AlignmentErrorRate
 from sightline.metrics.base import Corpus, Floats, Metric, ScoreInfo
 from sightline.metrics.bleu import Bleu
@@ -34,6 +35,7 @@ _METRICS: dict[str, Callable[[DocumentFrequencies | None], Metric]] = {
     "per": lambda _: ErrorRate("per"),
     "sacrebleu": lambda _: SacreBleu(),
     "chrf": lambda _: SacreBleu("chrf"),
+    "accuracy": lambda _: Accuracy(),
     "brackets": lambda _: Brackets(),
 }
 # Of scores that do not come from texts: those of training, and of likelihoods and alignments.
@@ -41,6 +43,7 @@ _INFO: dict[str, ScoreInfo] = {
     "loss": ScoreInfo("Loss (nats)", 1, False, {"int16": 0.001, "int8": 0.01}, decimals=4),
     "bits": ScoreInfo("Bits", higher_is_better=False, decimals=4),
     "exact": ScoreInfo("Exact match", 100),
+    "training_loss": ScoreInfo("Loss in training (nats)", higher_is_better=False, decimals=4),
     **Perplexity.info,
     **AlignmentErrorRate.info,
 }

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sightline.data import batching
 from sightline.data.manifest import Example
@@ -16,7 +19,7 @@ from sightline.errors import DataError
 from sightline.tasks.data import ManifestData, Minibatches, some_names
 from sightline.tasks.parse.parts import SOURCE_VOCAB, TreeCodec, WordReader
 from sightline.tasks.parse.recipe import ParseRecipe
-from sightline.types import Inputs
+from sightline.types import Inputs, Stream
 
 if TYPE_CHECKING:
     from sightline.nn.model import Batch, EncoderDecoder
@@ -34,6 +37,13 @@ class Pair:
     @property
     def size(self) -> int:
         return len(self.words) + len(self.tokens)
+
+    @property
+    def looks(self) -> NDArray[np.int64]:
+        """Where to look at each token and at the end: the first word that is not yet written."""
+        is_leaf = [len(token) == 1 or token[0] not in "()" for token in (*self.tokens, "(")]
+        before = np.cumsum(is_leaf) - is_leaf
+        return np.minimum(before, len(self.words) - 1)
 
 
 class TreeData(ManifestData):
@@ -79,8 +89,12 @@ class TreeData(ManifestData):
         import torch
 
         from sightline.nn.model import Batch, pad
+        from sightline.nn.objectives import LOOKS
 
         inputs = Inputs.batch([self.reader.inputs(pair.words) for pair in pairs])
+        if self.recipe.loss.looks and not self.recipe.encoder.summary:
+            looks = Stream.ragged([pair.looks for pair in pairs])
+            inputs = replace(inputs, streams={**inputs.streams, LOOKS: looks})
         targets = [[BEGIN, *self.codec.ids(pair.tokens), END] for pair in pairs]
         trust = [pair.trust for pair in pairs]
         weights = None if {*trust} == {1.0} else torch.tensor(trust)
