@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
-from toy_stories import train_reader, write_manifest
 from typer.testing import CliRunner
 
 import sightline
@@ -14,6 +13,7 @@ from sightline.data.converters.stories import babi
 from sightline.errors import DataError, UserError
 from sightline.tasks import build_task, read_recipe
 from sightline.tasks.answer.parts import sentences_of, used_facts
+from toy_stories import train_reader, write_manifest
 
 pytest.importorskip("onnx")
 HARD = ("model.hard=true", "loss.looks=1", "model.hops=1")
@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
 
 
 def texts(folder):
-    lines = [json.loads(line) for line in open(folder / "toy.jsonl")]
+    lines = [json.loads(line) for line in (folder / "toy.jsonl").read_text().splitlines()]
     return [line["source"] for line in lines if line["split"] == "test"]
 
 
@@ -51,8 +51,15 @@ def test_it_learns_and_is_evaluated(folder, tmp_path):
     for model in ("run", "hard", "run-export", "hard-export"):
         page = tmp_path / f"{model}.html"
         found = json.loads(
-            run("evaluate", folder / model, "--json", "--data", folder / "toy.jsonl",
-                "--report", page)  # fmt: skip
+            run(
+                "evaluate",
+                folder / model,
+                "--json",
+                "--data",
+                folder / "toy.jsonl",
+                "--report",
+                page,
+            )
         )
         assert found["corpus"]["accuracy"] > 0.85, model
         assert page.stat().st_size > 10_000
@@ -140,9 +147,7 @@ def test_linear_start_leaves_the_softmax_out(folder):
     soft = model.decoder(batch.targets[:, :1], start).weights
     torch.testing.assert_close(soft.sum(-1), torch.ones(4, 1))
     assert float(linear.detach().min()) < 0
-    torch.testing.assert_close(
-        torch.softmax(linear.masked_fill(soft == 0, -torch.inf), -1), soft
-    )
+    torch.testing.assert_close(torch.softmax(linear.masked_fill(soft == 0, -torch.inf), -1), soft)
     model.train()
     early, late = (model.loss(replace_progress(batch, p))[0].total.item() for p in (0.0, 0.9))
     assert early != late
@@ -280,7 +285,7 @@ def test_wrong_supports_are_refused(folder, tmp_path):
     broken = json.loads(lines[0]) | {"meta": {"supports": [40]}}
     (tmp_path / "toy.jsonl").write_text("\n".join([json.dumps(broken), *lines[1:]]))
     recipe = read_recipe(folder / "run.yaml", [f"manifest={tmp_path / 'toy.jsonl'}"])
-    with pytest.raises(DataError, match="item 's0': meta.supports must list facts"):
+    with pytest.raises(DataError, match=r"item 's0': meta\.supports must list facts"):
         build_task(recipe)
 
 

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
-from toy_treebank import train_parser, write_manifest
 from typer.testing import CliRunner
 
 import sightline
@@ -16,6 +15,7 @@ from sightline.figures.phrases import draw_tree
 from sightline.metrics import score
 from sightline.tasks import build_task, read_recipe
 from sightline.tasks.parse.parts import ensemble, tree_of
+from toy_treebank import train_parser, write_manifest
 
 pytest.importorskip("onnx")
 ALL_OPTIONS = (
@@ -56,7 +56,7 @@ def exported(folder):
 
 @pytest.fixture(scope="module")
 def sentences(folder):
-    lines = [json.loads(line) for line in open(folder / "toy.jsonl")]
+    lines = [json.loads(line) for line in (folder / "toy.jsonl").read_text().splitlines()]
     return [line["source"] for line in lines if line["split"] == "test"]
 
 

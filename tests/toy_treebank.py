@@ -50,7 +50,13 @@ RECIPE = {
     "longest": 60,
     "batching": {"kind": "token_budget", "size": 1200},
     "encoder": {"cell": "gru", "embedding": 16, "hidden": 24},
-    "model": {"cell": "lstm", "embedding": 16, "hidden": 32, "attention": {"size": 24}, "gate": False},
+    "model": {
+        "cell": "lstm",
+        "embedding": 16,
+        "hidden": 32,
+        "attention": {"size": 24},
+        "gate": False,
+    },
     "search": {"beam": 2, "max_length": 300},
     "training": {
         "steps": 200,

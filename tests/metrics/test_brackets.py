@@ -89,5 +89,5 @@ def test_what_is_no_tree_over_the_words_has_no_brackets():
     for text in ("", "(S (NP (DT a", "(S (NP (DT a) (NN cat)))", "a dog", f"{gold} {gold}"):
         scores = ours([text], [gold])["corpus"]
         assert scores["bracket_f1"] == scores["bracket_recall"] == 0
-    with pytest.raises(DataError, match="item '0'.*is not closed"):
+    with pytest.raises(DataError, match=r"item '0'.*is not closed"):
         ours([gold], ["(S (NP"])

@@ -1,4 +1,4 @@
-"""Phrase-structure trees: Penn Treebank brackets, linearised trees, and words as the trees have them.
+"""Phrase-structure trees: in Penn Treebank brackets and linearised; words as the trees have them.
 
     brackets:   (S (NP (NNP John)) (VP (VBZ has) (NP (DT a) (NN dog))) (. .))
     linearised: (S (NP NNP )NP (VP VBZ (NP DT NN )NP )VP . )S
@@ -67,7 +67,9 @@ class Tree:
         return f"{' ' * indent}({self.label}\n{inside})"
 
     def to_json(self, *, steps: bool = False) -> dict[str, Any]:
-        inside: dict[str, Any] = {"label": self.label} | ({"steps": list(self.steps)} if steps else {})
+        inside: dict[str, Any] = {"label": self.label} | (
+            {"steps": list(self.steps)} if steps else {}
+        )
         if self.word is not None:
             return {**inside, "word": self.word}
         return {**inside, "children": [child.to_json(steps=steps) for child in self.children]}

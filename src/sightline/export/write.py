@@ -118,9 +118,9 @@ def _card(loaded: Describer, name: str) -> str:
 
 def _graphs(loaded: Describer, weights: Weights) -> tuple[Any, dict[str, bytes]]:
     """The model's encoder, if there is one, and its graphs by file name."""
-    from sightline.export.encoder_graphs import encoder_graph
     from sightline.export import graphs as recurrent
     from sightline.export import memory_graphs
+    from sightline.export.encoder_graphs import encoder_graph
     from sightline.nn.memory import MemoryDecoder
     from sightline.nn.stepper import TorchEncoder, TorchStepper
 

@@ -8,6 +8,7 @@ the answer. So the loop, the search and the attention's record are those of ever
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from sightline.types import ContextSet, Inputs, Stream
 
 if TYPE_CHECKING:
     from sightline.nn.model import Batch, EncoderDecoder
+
 
 class FactEncoder(nn.Module):
     """Word ids (B, 1 + M, L), the question first, to vectors (B, 1 + M, S · d).
@@ -174,7 +176,7 @@ class MemoryDecoder(Decoder):
         return torch.where(chosen >= 0, chosen, weights.argmax(-1))
 
     def step(
-        self, tokens: Tensor, state: DecoderState
+        self, tokens: Tensor, state: DecoderState, without: Sequence[int] = ()
     ) -> tuple[Tensor, Tensor | None, DecoderState]:
         assert isinstance(state, HopState)
         _, used, state = self.look(state)
@@ -183,7 +185,7 @@ class MemoryDecoder(Decoder):
             logits = u.new_full((len(u), self.vocab_size), -torch.inf)
             logits[:, PAD] = 0.0
             return logits, used, state
-        return self.output(u), used, state
+        return self.output(u, without=without), used, state
 
 
 class Answering(Likelihood):

@@ -1,4 +1,4 @@
-"""WellFormed: a constraint under which a search writes trees, over exactly the words it is given."""
+"""WellFormed: a constraint under which a search writes trees over exactly the words given."""
 
 from __future__ import annotations
 

@@ -74,9 +74,7 @@ class StoryData(ManifestData):
 
         return Minibatches(drawn, make)
 
-    def batch(
-        self, questions: Sequence[Question], name: str = "", noise: Any = None
-    ) -> Batch:
+    def batch(self, questions: Sequence[Question], name: str = "", noise: Any = None) -> Batch:
         """With `noise`, a random generator, empty facts are put between the others."""
         import torch
 

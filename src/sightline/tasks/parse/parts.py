@@ -123,4 +123,3 @@ def ensemble(first: Describer, *others: Describer) -> Describer:
                 "models that were trained on the same trees with the same options"
             )
     return first.ensemble(*others)
-

@@ -28,7 +28,9 @@ class ParseRecipe:
     encoder: config.RecurrentConfig = field(default_factory=config.RecurrentConfig)
     model: config.DecoderConfig = field(default_factory=lambda: config.DecoderConfig(gate=False))
     loss: config.LossConfig = field(default_factory=config.LossConfig)
-    search: config.SearchConfig = field(default_factory=lambda: config.SearchConfig(max_length=5000))
+    search: config.SearchConfig = field(
+        default_factory=lambda: config.SearchConfig(max_length=5000)
+    )
     training: config.TrainingConfig = field(
         default_factory=lambda: config.TrainingConfig(select="bracket_f1")
     )
