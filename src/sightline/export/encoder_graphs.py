@@ -29,7 +29,10 @@ def encoder_graph(encoder: nn.Module, weights: Weights) -> onnx.ModelProto:
         tensors[name] = stream.values
         if stream.mask is not None and name != "tokens":
             tensors[f"{name}_mask"] = stream.mask
-    sizes = {name: {0: "examples"} for name in (*tensors, "values", "mask", "tokens")}
+    with torch.inference_mode():
+        names_positions = encoder(example).tokens is not None
+    made = ["values", "mask", *(["tokens"] if names_positions else [])]
+    sizes = {name: {0: "examples"} for name in (*tensors, *made)}
     for name in [n for n in tensors if n == "tokens" or f"{n}_mask" in tensors]:  # of any length
         for each in {name, f"{name}_mask", "values", "mask"} & sizes.keys():
             sizes[each][1] = "positions"
@@ -44,7 +47,7 @@ def encoder_graph(encoder: nn.Module, weights: Weights) -> onnx.ModelProto:
             dynamo=False,
             opset_version=OPSET,
             input_names=list(tensors),
-            output_names=["values", "mask", "tokens"],  # tokens where positions name them
+            output_names=made,
             dynamic_axes=sizes,
         )
     return with_weights_stored(buffer.getvalue(), weights)
