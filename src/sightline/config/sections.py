@@ -121,7 +121,7 @@ class MemoryConfig:
     # share theirs, with a matrix between them
     tying: Literal["adjacent", "layerwise"] = "adjacent"
     encoding: Literal["words", "positions"] = "positions"  # a bag of words, or by their places
-    temporal: bool = True  # how long ago a fact was told counts
+    temporal: bool = True  # the age of a fact counts
     memory: Positive = 50  # so many of the latest facts are read
     longest: Positive = 12  # words of a sentence
     # Each hop reads one fact, the one of the largest weight (Weston et al. 2015). In training it is
