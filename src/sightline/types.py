@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = Any  # a torch.Tensor or a numpy.ndarray, of the shape that the comment beside it gives
-LayoutKind = Literal["grid", "frames", "words", "points", "vector"]
+LayoutKind = Literal["grid", "frames", "words", "points", "facts", "vector"]
 Box = tuple[float, float, float, float]  # left, top, right, bottom, as fractions of a picture
 WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 
@@ -33,6 +33,7 @@ class Layout:
     words:  the token `labels[i]` of a text
     points: the point `coordinates[i]`, called `labels[i]`; what is written is one outline, or
             several of shape[0] points each
+    facts:  the sentence `labels[i]` of a story; attention has a row for each hop, not each token
     vector: one vector for the whole input (no attention)
     """
 

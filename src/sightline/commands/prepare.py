@@ -164,6 +164,36 @@ def parallel(
     _write(from_parallel(splits), out)
 
 
+@prepare.command()
+def treebank(
+    path: Annotated[
+        Path, typer.Argument(help="NLTK's treebank.zip, a folder of .mrg, or split<TAB>tree lines.")
+    ],
+    origin: Annotated[str, typer.Option(help="Of the trees: human, or machine.")] = "human",
+    out: Out = Path("treebank.jsonl"),
+) -> None:
+    """Trees in Penn brackets, without traces and functions; the Penn sample split by files."""
+    from sightline.data.converters import treebanks
+    from sightline.data.manifest import ORIGINS
+    from sightline.errors import DataError
+
+    if origin not in ORIGINS:
+        raise DataError(f"--origin is one of {', '.join(ORIGINS)}, not {origin!r}")
+    _write(treebanks.treebank(path, origin), out)
+
+
+@prepare.command()
+def babi(
+    folder: Annotated[Path, typer.Argument(help="The folder of qaN_…_train.txt and _test.txt.")],
+    task: Annotated[list[int] | None, typer.Option(help="Only this task; may be repeated.")] = None,
+    out: Out = Path("babi.jsonl"),
+) -> None:
+    """bAbI: stories, questions, answers, and the facts that support them."""
+    from sightline.data.converters.stories import babi as stories
+
+    _write(stories(folder, task or ()), out)
+
+
 def _write(prepared: Prepared, out: Path) -> None:
     from sightline.data.manifest import write_manifest
 

@@ -106,7 +106,29 @@ class RecurrentConfig:
     bidirectional: bool = True
     summary: bool = False  # one vector, the last state: an encoder-decoder without attention
     dropout: BelowOne = 0.0
+    reversed: bool = False  # read from the last token to the first (Sutskever et al. 2014)
     word_dropout: BelowOne = 0.0  # in training, this share of tokens is unknown
+    spelling: bool = False  # also read each word's endings, beginning and shape
+
+
+@dataclass(frozen=True)
+class MemoryConfig:
+    """An end-to-end memory network (Sukhbaatar et al. 2015): facts read in hops."""
+
+    size: Positive = 20  # d, of a fact's vector
+    hops: Layers = 3
+    # A hop's output vectors are the next one's keys, and the last ones the answers'; or all hops
+    # share theirs, with a matrix between them
+    tying: Literal["adjacent", "layerwise"] = "adjacent"
+    encoding: Literal["words", "positions"] = "positions"  # a bag of words, or by their places
+    temporal: bool = True  # the age of a fact counts
+    memory: Positive = 50  # so many of the latest facts are read
+    longest: Positive = 12  # words of a sentence
+    # Each hop reads one fact, the one of the largest weight (Weston et al. 2015). In training it is
+    # the one that supports the answer, where the manifest's meta names it: needs `loss.looks`
+    hard: bool = False
+    noise: BelowOne = 0.1  # in training, so many empty facts are put between the others, as a share
+    linear_start: BelowOne = 0.0  # for this share of training, attention is without its softmax
 
 
 @dataclass(frozen=True)
@@ -140,6 +162,9 @@ class LossConfig:
     # the share of examples in which a tag and its word in the targets become another word, for the
     # model to learn to copy words that it has never written
     rename: Share = 0.0
+    # How much looking where it should counts (Chen et al. 2016, guided alignment), in tasks that
+    # know where: a parser's next word, the facts that support an answer
+    looks: Weight = 0.0
     hard: HardConfig = field(default_factory=HardConfig)
     per: Literal["token", "sequence"] = "token"  # what the loss is divided by
 

@@ -112,16 +112,19 @@ def _card(loaded: Describer, name: str) -> str:
 
 def _graphs(loaded: Describer, weights: Weights) -> tuple[Any, dict[str, bytes]]:
     """The model's encoder, if there is one, and its graphs by file name."""
+    from sightline.export import graphs as recurrent
+    from sightline.export import memory_graphs
     from sightline.export.encoder_graphs import encoder_graph
-    from sightline.export.graphs import start_graph, step_graph
+    from sightline.nn.memory import MemoryDecoder
     from sightline.nn.stepper import TorchEncoder, TorchStepper
 
     assert isinstance(loaded.stepper, TorchStepper)
     decoder = loaded.stepper.decoder.cpu().eval()
+    written: Any = memory_graphs if isinstance(decoder, MemoryDecoder) else recurrent
     encoder: Any = None
-    graphs = {model_folder.STEP: step_graph(decoder, weights)}
+    graphs = {model_folder.STEP: written.step_graph(decoder, weights)}
     if isinstance(loaded.encoder, TorchEncoder) and loaded.encoder.model.encoder is not None:
         encoder = loaded.encoder.model.encoder.cpu().eval()
-        graphs[model_folder.START] = start_graph(decoder, encoder.dimension, weights)
+        graphs[model_folder.START] = written.start_graph(decoder, encoder.dimension, weights)
         graphs[model_folder.ENCODER] = encoder_graph(encoder, weights)
     return encoder, {name: graph.SerializeToString() for name, graph in graphs.items()}

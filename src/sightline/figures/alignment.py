@@ -77,7 +77,7 @@ def _check(
     return rows, columns
 
 
-def _colours(weights: NDArray[np.float64]) -> NDArray[np.uint8]:
+def colours_of(weights: NDArray[np.float64]) -> NDArray[np.uint8]:
     """(T, M) → (T, M, 3). The root lets small weights be seen next to large ones."""
     part = np.sqrt(np.clip(weights, 0, 1))[..., None]
     result: NDArray[np.uint8] = np.rint(NONE + (ALL - NONE) * part).astype(np.uint8)
@@ -109,7 +109,7 @@ def _matrix(weights: NDArray[np.float64], rows: list[str], columns: list[str], t
     for j in range(0, len(columns), every):
         x = left + (j + 0.5) * cell + 0.25 * size
         texts.append(Text(x, top - LABEL_GAP, heads[j], size, INK, "start", 45))
-    cells = np.kron(_colours(weights), np.ones((cell, cell, 1), np.uint8))
+    cells = np.kron(colours_of(weights), np.ones((cell, cell, 1), np.uint8))
     return Sheet(
         width=sheet_width,
         height=top + height + MARGIN,
@@ -145,7 +145,7 @@ def _over_time(
     top = MARGIN + TITLE_LINE * len(texts) + (14 if texts else 0)
     height = len(rows) * (band + gap)
     peaks = np.maximum(weights.max(axis=1, keepdims=True), 1e-9)
-    strips = Image.fromarray(_colours(weights / peaks)).resize(
+    strips = Image.fromarray(colours_of(weights / peaks)).resize(
         (TIME_WIDTH, len(rows)), Image.Resampling.BILINEAR, box=(0, 0, len(times), len(rows))
     )
     pictures = []

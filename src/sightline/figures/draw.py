@@ -10,6 +10,7 @@ from sightline.figures.alignment import draw_alignment
 from sightline.figures.animation import SUFFIXES as ANIMATED
 from sightline.figures.animation import animate_attention
 from sightline.figures.attention import draw_attention
+from sightline.figures.facts import draw_facts
 from sightline.figures.files import suffix_of
 from sightline.figures.looks import PictureSource, looks_of
 from sightline.figures.points import draw_points
@@ -22,8 +23,9 @@ def draw(description: Description, path: Path | str, source: PictureSource | Non
 
     `source` is what was described: a picture's file or its pixels.
     """
-    looks_of(description)  # an error if there is nothing to draw
     kind = description.layout.kind if description.layout else "vector"
+    if kind != "facts":
+        looks_of(description)  # an error if there is nothing to draw
     if kind not in FIGURES:
         raise UserError(f"there is no figure for attention over {kind} yet")
     FIGURES[kind](description, path, source)
@@ -42,4 +44,5 @@ FIGURES: Mapping[LayoutKind, Callable[[Description, Path | str, PictureSource | 
     "words": lambda description, path, source: draw_alignment(description, path),
     "frames": lambda description, path, source: draw_alignment(description, path),
     "points": lambda description, path, source: draw_points(description, path),
+    "facts": lambda description, path, source: draw_facts(description, path),
 }

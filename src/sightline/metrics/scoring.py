@@ -14,6 +14,7 @@ from sightline.metrics.accuracy import Accuracy
 from sightline.metrics.alignment import AlignmentErrorRate
 from sightline.metrics.base import Corpus, Floats, Metric, ScoreInfo
 from sightline.metrics.bleu import Bleu
+from sightline.metrics.brackets import Brackets
 from sightline.metrics.cider import Cider, DocumentFrequencies
 from sightline.metrics.error_rate import ErrorRate
 from sightline.metrics.meteor_metric import MeteorMetric
@@ -35,6 +36,7 @@ _METRICS: dict[str, Callable[[DocumentFrequencies | None], Metric]] = {
     "sacrebleu": lambda _: SacreBleu(),
     "chrf": lambda _: SacreBleu("chrf"),
     "accuracy": lambda _: Accuracy(),
+    "brackets": lambda _: Brackets(),
 }
 # Of scores that do not come from texts: those of training, and of likelihoods and alignments.
 _INFO: dict[str, ScoreInfo] = {
@@ -45,6 +47,7 @@ _INFO: dict[str, ScoreInfo] = {
     "area": ScoreInfo("Area covered", 100),
     "excess": ScoreInfo("Longer than the best", 100, higher_is_better=False),
     "triangles": ScoreInfo("Triangles found", 100),
+    "training_loss": ScoreInfo("Loss in training (nats)", higher_is_better=False, decimals=4),
     **Perplexity.info,
     **AlignmentErrorRate.info,
 }

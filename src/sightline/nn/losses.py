@@ -28,10 +28,11 @@ def sequence_loss(
     targets: Tensor,
     config: LossConfig,
     weights: Tensor | None = None,
+    looks: Tensor | None = None,
 ) -> tuple[Tensor, Loss]:
     """The loss of a teacher-forced pass; targets (N, T), how much each counts (N,).
 
-    Also gives log p(y | …) per row, (N,).
+    `looks` (N, T) are the positions to look at, −1 for any. Also gives log p(y | …) per row, (N,).
     """
     mask = targets != PAD  # (N, T)
     smoothing, zeros = config.label_smoothing, decoded.readouts.new_zeros(targets.shape)
@@ -52,6 +53,10 @@ def sequence_loss(
         penalty = doubly_stochastic(decoded.weights[..., :cells], mask)  # (N,)
         per_row = per_row + config.doubly_stochastic * penalty
         parts["doubly_stochastic"] = float(penalty.detach().mean())
+    if config.looks and looks is not None and decoded.weights is not None:
+        away = looked_away(decoded.weights, looks)  # (N,)
+        per_row = per_row + config.looks * away
+        parts["looks"] = float(away.detach().sum() / (looks >= 0).sum().clamp_min(1))
     if weights is None:
         total = per_row.sum() / scale(config, tokens, len(targets))
     else:
@@ -69,6 +74,12 @@ def doubly_stochastic(weights: Tensor, mask: Tensor) -> Tensor:
     """Σ_i (1 − Σ_t α_ti)² per row (eq. 14): weights (N, T, M), mask (N, T) → (N,)."""
     looked = (weights * mask[..., None]).sum(1)  # (N, M): how much each place was looked at
     return (1 - looked).square().sum(1)
+
+
+def looked_away(weights: Tensor, looks: Tensor) -> Tensor:
+    """−Σ_t log α_t at the positions to look at, per row: (N, T, M), (N, T) → (N,)."""
+    there = weights.gather(2, looks.clamp_min(0)[..., None])[..., 0].clamp_min(1e-10)
+    return -(there.log() * (looks >= 0)).sum(1)
 
 
 class Reinforce(nn.Module):

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from sightline.nn.model import Batch, EncoderDecoder
 
 
+LOOKS = "looks"  # a stream of training: the position that each target's step should look at
+
+
 class Likelihood:
     """Cross-entropy under teacher forcing or scheduled sampling (Bengio et al. 2015).
 
@@ -79,13 +82,23 @@ class Likelihood:
             share = self.scheduled_sampling * batch.progress
             before = scheduled_sampling(decoder, before, state, share)
         decoded = decoder(before, state)
-        likelihood, loss = sequence_loss(decoder, decoded, targets, self.config, weights)
+        looks = given_looks(batch) if hard is None else None
+        likelihood, loss = sequence_loss(decoder, decoded, targets, self.config, weights, looks)
         if hard is None or expected is None:
             return loss, decoded.state
         bonus, parts = hard(likelihood, decoded, expected, targets != PAD)
         total = loss.total + bonus / scale(self.config, loss.tokens, len(targets))
         parts = loss.parts | parts
         return Loss(total, loss.nats / samples, loss.tokens // samples, parts), decoded.state
+
+
+def given_looks(batch: Batch) -> Tensor | None:
+    """Where each target's step should look (N, T), if the batch says so; −1 for anywhere."""
+    if LOOKS not in batch.inputs:
+        return None
+    stream = batch.inputs[LOOKS]
+    looks: Tensor = stream.values if stream.mask is None else stream.values.where(stream.mask, -1)
+    return looks
 
 
 @torch.no_grad()

@@ -122,7 +122,7 @@ class Models:
                 "task": model.task,
                 "route": model.route.path,
                 "description": model.model.recipe.description,
-                "attention": _attention(model.model.recipe.model.attention),
+                "attention": _attention(model.model.recipe.model),
                 "beam": model.model.codec.search.beam,
                 "default": defaults[model.task] == model.name,
             }
@@ -134,9 +134,10 @@ class Models:
 
 
 def _attention(config: Any) -> str:
-    if config.kind == "none":
+    looks = getattr(config, "attention", config)  # a memory network is attention itself
+    if getattr(looks, "kind", "") == "none":
         return "none"
-    return "hard" if config.hard else "soft"
+    return "hard" if looks.hard else "soft"
 
 
 def load_models(sources: Sequence[str]) -> Models:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from sightline.tasks.spec import TaskSpec
     from sightline.training.task import Recipe, TrainingTask
 
-_NAMES = ("caption", "translate", "language_model", "classify", "point")
-_MODULES = {name: f"sightline.tasks.{name}" for name in _NAMES}
+_TASKS = ("caption", "translate", "language_model", "classify", "parse", "point", "answer")
+_MODULES = {name: f"sightline.tasks.{name}" for name in _TASKS}
 _REGISTERED: dict[str, TaskSpec] = {}
 
 

@@ -1,4 +1,7 @@
-"""Recurrent encoders; the text encoder: token ids of the stream "tokens" to a context set."""
+"""Recurrent encoders; the text encoder: token ids of the stream "tokens" to a context set.
+
+With `spelling` there is also the stream "spelling" (B, M, F): ids of each word's features.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from sightline.config import RecurrentConfig
+from sightline.data import spelling
 from sightline.data.vocabulary import PAD, UNKNOWN
 from sightline.nn.dropout import Dropout
 from sightline.nn.recurrent import Recurrent
@@ -39,10 +43,11 @@ class RecurrentEncoder(nn.Module):
             outputs, finals = [], []
             for backward, recurrent in enumerate(layer):
                 assert isinstance(recurrent, Recurrent)
-                sequence = reverse(hidden, lengths) if backward else hidden
+                turned = bool(backward) != self.config.reversed
+                sequence = reverse(hidden, lengths) if turned else hidden
                 states, _ = recurrent.sequence(sequence, recurrent.start(rows))
                 finals.append(states[torch.arange(rows), lengths - 1])  # (B, H)
-                outputs.append(reverse(states, lengths) if backward else states)
+                outputs.append(reverse(states, lengths) if turned else states)
             hidden, last = torch.cat(outputs, -1), torch.cat(finals, -1)
         if self.config.summary:
             return ContextSet(self.drop(last)[:, None], mask[:, :1])
@@ -56,11 +61,17 @@ class TextEncoder(RecurrentEncoder):
         embed = nn.Embedding(vocab_size, config.embedding, padding_idx=PAD)
         nn.init.normal_(embed.weight, std=config.embedding**-0.5)
         super().__init__(config, embed)
+        if config.spelling:
+            self.spell = nn.Embedding(spelling.SIZE, config.embedding, padding_idx=0)
+            nn.init.normal_(self.spell.weight, std=0.5 * config.embedding**-0.5)
 
     def example(self) -> Inputs:
         """Two examples, for the tracer of exports."""
         tokens = torch.full((2, 3), PAD + 1)
-        return Inputs(2, {"tokens": Stream(tokens, tokens != PAD)})
+        streams = {"tokens": Stream(tokens, tokens != PAD)}
+        if self.config.spelling:
+            streams["spelling"] = Stream(torch.ones(2, 3, 5, dtype=torch.long), tokens != PAD)
+        return Inputs(2, streams)
 
     def forward(self, inputs: Inputs) -> ContextSet:
         tokens, mask = inputs["tokens"].values, inputs["tokens"].mask  # (B, M)
@@ -69,7 +80,12 @@ class TextEncoder(RecurrentEncoder):
         if self.training and self.config.word_dropout:
             dropped = torch.rand(tokens.shape, device=tokens.device) < self.config.word_dropout
             tokens = tokens.masked_fill(dropped & (tokens > UNKNOWN), UNKNOWN)
-        return self.read(self.embed(tokens), mask)
+        hidden = self.embed(tokens)  # (B, M, E)
+        if self.config.spelling:
+            spelled = inputs["spelling"]
+            assert spelled.mask is not None
+            hidden = hidden + self.spell(spelled.values).sum(2) * spelled.mask[..., None]
+        return self.read(hidden, mask)
 
 
 def reverse(sequence: Tensor, lengths: Tensor) -> Tensor:
