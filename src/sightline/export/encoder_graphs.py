@@ -69,5 +69,5 @@ class _Streams(nn.Module):
             if not name.endswith("_mask")
         }
         context: ContextSet = self.encoder(Inputs(2, streams))
-        named = () if context.tokens is None else (context.tokens,)
-        return context.values, context.mask.to(context.values.dtype), *named
+        tokens = () if context.tokens is None else (context.tokens,)
+        return context.values, context.mask.to(context.values.dtype), *tokens

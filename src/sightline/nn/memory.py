@@ -168,7 +168,8 @@ class MemoryDecoder(Decoder):
             given = None if chosen is None else self._given(state, chosen[:, hop])
             weights, used, state = self.look(state, given, linear=linear)
             steps.append((state.recurrent[0][0], weights, used))
-        return Decoded(*(torch.stack(part, 1) for part in zip(*steps, strict=True)), state)
+        readouts, weights, used = (torch.stack(part, 1) for part in zip(*steps, strict=True))
+        return Decoded(readouts, weights, used, state)
 
     def _given(self, state: HopState, chosen: Tensor) -> Tensor:
         """The supporting fact, or where none is named the one that the model would look at."""

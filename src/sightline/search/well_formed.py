@@ -52,7 +52,7 @@ class WellFormed(Constraint):
         may_open = (leaves > 0) & ((depth > 0) | (t == 0)) & (t + need + 2 <= self.longest)
         may_write = (depth > 0) & (leaves > 0)
         may_close = (depth > 0) & ~opened & ((depth > 1) | (leaves == 0))
-        allowed = (may_open[:, None] & (self.kinds == OPENS)) | (
+        allowed: Mask = (may_open[:, None] & (self.kinds == OPENS)) | (
             may_write[:, None] & (self.kinds == LEAF)
         )
         if may_close.any():

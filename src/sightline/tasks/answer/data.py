@@ -38,6 +38,7 @@ class Question:
 class StoryData(ManifestData):
     """Trains a memory network on the manifest that its recipe names."""
 
+    reader: StoryReader
     medium = "source"
     scored = ("accuracy",)
     metrics = ("loss", "accuracy", "training_loss")

@@ -43,12 +43,13 @@ class Pair:
         """Where to look at each token and at the end: the first word that is not yet written."""
         is_leaf = [len(token) == 1 or token[0] not in "()" for token in (*self.tokens, "(")]
         before = np.cumsum(is_leaf) - is_leaf
-        return np.minimum(before, len(self.words) - 1)
+        return np.asarray(np.minimum(before, len(self.words) - 1), np.int64)
 
 
 class TreeData(ManifestData):
     """Trains a parser on the manifest that its recipe names."""
 
+    reader: WordReader
     medium = "source"
     scored = ("brackets",)
     metrics = ("loss", "bracket_f1", "bracket_exact", "tag_accuracy")
