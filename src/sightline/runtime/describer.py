@@ -21,6 +21,7 @@ from sightline.data.vocabulary import UNKNOWN
 from sightline.errors import DataError, UserError
 from sightline.runtime.batches import joined, ranked, similar
 from sightline.runtime.codec import Codec
+from sightline.runtime.confidence import Confidence
 from sightline.runtime.onnx import side_by_side, workers
 from sightline.runtime.partial import Partial, partial_result
 from sightline.search import BeamOptions, Snapshot
@@ -114,6 +115,7 @@ class Describer:
     encoder: Encoder | None = None  # None: a model that reads nothing
     prior: LanguageModelPrior | None = None
     defaults: Options = Options()
+    confidence: Confidence | None = None  # of models that were calibrated
 
     # ------------------------------------------------------------------------- describing
 
@@ -319,7 +321,10 @@ class Describer:
         )
 
     def _description(self, hypothesis: Hypothesis, inputs: Inputs) -> Description:
-        return self.codec.description(hypothesis, _layout(inputs))
+        description = self.codec.description(hypothesis, _layout(inputs))
+        if self.confidence is None:
+            return description
+        return replace(description, confidence=self.confidence.of(description))
 
     # ------------------------------------------------------------------------- given outputs
 
@@ -357,7 +362,9 @@ class Describer:
             for i, hypothesis in zip(chosen, forced, strict=True):
                 description = self._description(hypothesis, read[i][0])
                 text = self.codec.text(written[i])  # unknown words as they were given
-                results[i] = replace(description, text=text, tokens=tuple(written[i]))
+                results[i] = replace(
+                    description, text=text, tokens=tuple(written[i]), confidence=None
+                )
         return results
 
     # ------------------------------------------------------------------------- together
@@ -370,7 +377,7 @@ class Describer:
         steppers = Ensemble([member.stepper for member in members])
         encoders = [member.encoder for member in members if member.encoder is not None]
         encoder = EnsembleEncoder(encoders) if len(encoders) == len(members) else None
-        return replace(self, stepper=steppers, encoder=encoder)
+        return replace(self, stepper=steppers, encoder=encoder, confidence=None)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,10 @@ SPEC = TaskSpec(
     about=lazy("sightline.tasks.caption.model:about"),
     medium="image",
     metrics=("bleu", "bleu_nobp", "meteor", "rouge_l", "cider"),
+    right=(
+        "cider",
+        0.4,
+    ),  # where half of Flickr8k's expert judgements say so: docs/lab/confidence.md
     published=json.loads((FOLDER / "published.json").read_text("utf-8")),  # Xu et al. table 1, ×100
     local_paths=("manifest", "features", "encoder.weights", "training.initial"),
     route=lazy("sightline.tasks.caption.route:route"),
