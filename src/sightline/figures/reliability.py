@@ -13,7 +13,7 @@ from sightline.metrics.calibration import calibration_error, reliability
 
 
 def draw_reliability(sets: Mapping[str, tuple[Floats, Floats]], path: Path | str) -> None:
-    """One curve per data set (its confidences and outcomes), beside the diagonal of a perfect one."""
+    """A curve per data set (its confidences and outcomes), beside the diagonal of a perfect one."""
     suffix_of(path, SUFFIXES)
     diagonal = Curve([(0.0, 0.0), (1.0, 1.0)], colour=FAINT, thick=False)
     curves = []

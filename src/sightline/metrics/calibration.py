@@ -1,4 +1,4 @@
-"""Probabilities that come true as often as they say: fitting them, and measuring whether they do."""
+"""Probabilities that come true as often as they say: fitting them, and whether they do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RIDGE = 1.0  # on standardised weights: it only keeps those of nearly equal feat
 
 
 def logistic(features: Floats, right: Floats) -> tuple[float, Floats]:
-    """Bias and weights (K,) of p(right) for features (N, K) and outcomes (N,), by Newton's method."""
+    """Bias and weights (K,) of p(right) for features (N, K) and outcomes (N,): Newton's method."""
     if len(right) < 2 * features.shape[1] or right.min() == right.max():
         raise UserError(
             f"{int(right.sum())} of {len(right)} items are right; to calibrate, give more items, "

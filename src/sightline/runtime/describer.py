@@ -321,10 +321,9 @@ class Describer:
         )
 
     def _description(self, hypothesis: Hypothesis, inputs: Inputs) -> Description:
-        description = self.codec.description(hypothesis, _layout(inputs))
-        if self.confidence is None:
-            return description
-        return replace(description, confidence=self.confidence.of(description))
+        found = self.codec.description(hypothesis, _layout(inputs))
+        sure = None if self.confidence is None else self.confidence.of(found)
+        return replace(found, confidence=sure)
 
     # ------------------------------------------------------------------------- given outputs
 
@@ -360,11 +359,9 @@ class Describer:
             if known is not None:
                 forced = [replace(h, attention=w) for h, w in zip(forced, known, strict=True)]
             for i, hypothesis in zip(chosen, forced, strict=True):
-                description = self._description(hypothesis, read[i][0])
+                description = self.codec.description(hypothesis, _layout(read[i][0]))
                 text = self.codec.text(written[i])  # unknown words as they were given
-                results[i] = replace(
-                    description, text=text, tokens=tuple(written[i]), confidence=None
-                )
+                results[i] = replace(description, text=text, tokens=tuple(written[i]))
         return results
 
     # ------------------------------------------------------------------------- together
