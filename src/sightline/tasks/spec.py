@@ -7,7 +7,7 @@ task is a file with a spec, and no other file changes.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,16 @@ def find(place: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What a recipe's key becomes where it is `auto`, and why."""
+
+    key: str
+    value: Any
+    reason: str
+    shown: str = ""  # in place of the value
+
+
 _EVALUATE = lazy("sightline.tasks.evaluation:evaluate_manifest")
 
 
@@ -64,6 +74,10 @@ class TaskSpec:
     # model, data, split, beam → scores
     evaluate: Callable[..., Evaluation] = _EVALUATE
     published: Published = field(default_factory=dict)
+    # what a recipe says → values for its keys that are `auto`, from the size of its data
+    auto: Callable[[Mapping[str, Any]], Sequence[Choice]] | None = None
+    # an export's recipe → that of the same model with all of its weights its own, to train on
+    thawed: Callable[[Any], Any] = lambda recipe: recipe
     local_paths: tuple[str, ...] = ()  # recipe keys that name places on the training machine
     files: tuple[str, ...] = ()  # of a model's folder that an export keeps, besides vocabularies
     commands: Mapping[str, str] = field(default_factory=dict)  # name → "module:function"
