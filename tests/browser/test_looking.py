@@ -217,7 +217,7 @@ def test_how_sure_it_is_is_said_in_words(page, captioner):
     for number, sentence in enumerate((found, *found.alternatives)):
         page.locator(".others li button").nth(number).click()
         page.keyboard.press("Escape")
-        words, _, rest = page.locator(".sure").inner_text().partition(": ")
+        words, _, rest = page.locator(".confidence").inner_text().partition(": ")
         assert rest.startswith(f"{int(100 * sentence.confidence + 0.5)} of 100 sentences")
         at_least = {"Quite sure": 0.75, "Fairly sure": 0.5, "Not sure": 0.25, "A guess": 0.0}
         assert words == next(w for w, least in at_least.items() if sentence.confidence >= least)

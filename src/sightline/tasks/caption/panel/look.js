@@ -73,7 +73,7 @@ export class Look {
     this.caption.write([]);
     this.frame.dim();
     this.find('.readout').textContent = '';
-    for (const name of ['.others', '.save', '.before', '.tags', '.sure']) this.find(name).hidden = true;
+    for (const name of ['.others', '.save', '.before', '.tags', '.confidence']) this.find(name).hidden = true;
     this.find('.play').disabled = true;
   }
 
@@ -112,8 +112,8 @@ export class Look {
       ? ''
       : 'This model does not attend: it reads the picture as a whole.';
     const isKnown = typeof sentence.confidence === 'number'; // of a model that was calibrated
-    this.find('.sure').hidden = !isKnown;
-    if (isKnown) this.find('.sure').textContent = sureness(sentence.confidence);
+    this.find('.confidence').hidden = !isKnown;
+    if (isKnown) this.find('.confidence').textContent = sureness(sentence.confidence);
     this.caption.update({});
     for (const item of this.find('.others ol').children)
       item.firstElementChild.ariaPressed = String(item.sentence === sentence);
