@@ -6,6 +6,10 @@ Three experts rated 5,822 pairs of a picture and a caption from 1 to 4 (Hodosh e
 usual protocol (Anderson et al. 2016; Hessel et al. 2021): the 158 pairs whose caption is one of the
 picture's own references are skipped, each of the 16,992 ratings left is one item with the picture's
 five captions as references, and τ-c is taken over all of them.
+
+It also shows the CIDEr from which on a caption is right more often than not: two of its three
+experts rated it 3 or 4 ("describes the image" with or without minor errors). That is the bar of
+`TaskSpec.right` for captions, which a confidence is fitted to.
 """
 
 from __future__ import annotations
@@ -60,6 +64,34 @@ def kendall_tau_c(scores: np.ndarray, ratings: np.ndarray) -> float:
     return 2 * surplus / (len(scores) ** 2 * (distinct - 1) / distinct)
 
 
+def rising(scores: np.ndarray, right: np.ndarray) -> list[tuple[float, float, int]]:
+    """The share of right ones as a function of the score that never falls (isotonic regression).
+
+    Steps: the least score, the share and the number of items of each.
+    """
+    steps: list[tuple[float, float, int]] = []
+    for at in np.argsort(scores, kind="stable"):
+        least, share, count = float(scores[at]), float(right[at]), 1
+        while steps and steps[-1][1] >= share:  # pool adjacent violators
+            least, before, size = steps.pop()
+            share = (share * count + before * size) / (count + size)
+            count += size
+        steps.append((least, share, count))
+    return steps
+
+
+def show_bar(cider: np.ndarray, ratings: np.ndarray) -> None:
+    right = (ratings.reshape(-1, 3) >= 3).sum(1) >= 2
+    cider = cider.reshape(-1, 3)[:, 0]
+    print(f"\n{len(right):,} captions, {right.mean():.1%} right by most of their three experts")
+    for least, share, count in rising(cider, right):
+        if count >= 30:
+            print(f"CIDEr from {100 * least:5.1f}: {share:6.1%} of {count}")
+    for least in (0.3, 0.4, 0.5, 0.6):
+        above = right[cider >= least]
+        print(f"CIDEr of at least {100 * least:.0f}: {above.mean():.1%} of {len(above)}")
+
+
 def main() -> None:
     default = data_path("flickr8k")
     hypotheses, references, ratings = judgements(
@@ -73,6 +105,9 @@ def main() -> None:
         known = PUBLISHED.get(key)
         tau = 100 * kendall_tau_c(values, ratings)
         print(f"{key:14} {tau:6.1f} {f'{known:.1f}' if known else '–':>10}")
+        if key == "cider":
+            cider = values
+    show_bar(cider, ratings)
 
 
 if __name__ == "__main__":

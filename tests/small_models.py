@@ -1,5 +1,7 @@
 """Small untrained models of every task, saved as checkpoints, for tests of what runs models."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from safetensors.torch import save_file
@@ -12,6 +14,7 @@ from sightline.config import (
     RecurrentConfig,
     SearchConfig,
 )
+from sightline.data.imagenet import imagenet_words
 from sightline.data.vocabulary import SPECIALS, Vocabulary
 from sightline.tasks.caption.model import build_model as build_captioner
 from sightline.tasks.caption.model import build_network
@@ -45,17 +48,20 @@ def save(folder, recipe, model, **vocabularies):
     return folder
 
 
-def save_captioner(folder):
+def save_captioner(folder, tags=0):
+    """With `tags`, one that names and copies words."""
     torch.manual_seed(0)
+    vocab = WORDS.extended(imagenet_words()) if tags else WORDS
+    encoder = ImageEncoderConfig("efficientnet_lite0", size=70, learning="scratch", tags=tags)
     recipe = CaptionRecipe(
         manifest=str(folder / "pictures.jsonl"),
         features=str(folder / "features"),
-        encoder=ImageEncoderConfig("efficientnet_lite0", size=70, learning="scratch"),
-        model=SMALL,
+        encoder=encoder,
+        model=replace(SMALL, head="copy") if tags else SMALL,
         search=SearchConfig(beam=3, max_length=8),
     )
-    model = build_captioner(recipe, WORDS, build_network(recipe, published=False))
-    return save(folder, recipe, model, vocab=WORDS)
+    model = build_captioner(recipe, vocab, build_network(recipe, published=False))
+    return save(folder, recipe, model, vocab=vocab)
 
 
 def save_translator(folder):

@@ -125,7 +125,7 @@ def modules_of(code: str, environment: dict[str, str]) -> set[str]:
         "from sightline.tasks import read_recipe\n"
         "from sightline.commands.recipes import names, find_recipe\n"
         "from pathlib import Path\n"
-        "[read_recipe(find_recipe(Path(name))) for name in names()]",
+        "[read_recipe(find_recipe(Path(name))) for name in names() if name != 'finetune']",
         "import sightline.search, sightline.data.vocabulary, sightline.media.text",
     ],
 )

@@ -66,6 +66,21 @@ def test_groups_of_a_beam_differ(captioner):
     assert [d.text for d in plain.alternatives] != [d.text for d in diverse.alternatives]
 
 
+def test_a_search_in_groups_is_streamed(captioner):
+    """Groups may begin with the same words; the best path is found among them."""
+    for photo in pictures(4):
+        *steps, last = captioner.stream(photo, beam=4, groups=4, n_best=4)
+        found = captioner.describe(photo, beam=4, groups=4, n_best=4)
+        assert last.text == found.text
+        nodes = {node.id: node for step in steps for node in step.nodes}
+        for step in steps:
+            words, at = [], step.best
+            while at is not None:
+                words.append(nodes[at].token)
+                at = nodes[at].parent
+            assert words[::-1][: len(step.tokens)] == list(step.tokens)
+
+
 def test_the_command_allows_repeats_and_diverse_beams(run_cli, tmp_path):
     from sightline.samples import samples
 

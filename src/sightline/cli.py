@@ -16,6 +16,7 @@ import typer
 
 from sightline.commands import (
     average,
+    calibrate,
     curves,
     demo,
     describe,
@@ -51,6 +52,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "train": train.train,
     "evaluate": evaluate.evaluate,
     "export": export.export,
+    "calibrate": calibrate.calibrate,
     "curves": curves.curves,
     "average": average.average,
     "features": features.features,

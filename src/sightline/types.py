@@ -221,6 +221,7 @@ class Description:
     attention: NDArray[np.float32] | None = None  # (T, M)
     layout: Layout | None = None
     alternatives: tuple[Description, ...] = field(default=())
+    confidence: float | None = None  # p(it is right); None of models that were not calibrated
 
     def figure(self, path: Path | str, picture: Array | Path | str | None = None) -> None:
         """Draw where each word looked: over the picture, the words or the time that it describes.
@@ -237,6 +238,7 @@ class Description:
         return {
             "text": self.text,
             "score": self.score,
+            "confidence": self.confidence,
             "tokens": list(self.tokens),
             "log_probs": list(self.log_probs),
             "attention": None

@@ -191,6 +191,38 @@ def test_the_caption_continues_the_words_that_were_typed(page, captioner):
     assert page.locator(".word.given").all_inner_texts() == ["there", "is"]
 
 
+def test_the_beam_is_searched_in_groups_and_words_may_repeat(page, captioner):
+    upload(page)
+    assert page.locator("#groups option").all_inner_texts() == ["1", "3"]  # of a beam of 3
+    sentences = page.locator(".others li button > span:first-child")
+    for setting, options in (
+        (lambda: page.select_option("#groups", "3"), {"groups": 3}),
+        (lambda: page.check("#repeats"), {"groups": 3, "words_once": False}),
+    ):
+        with page.expect_response("**/v1/describe"):
+            setting()
+        described(page)
+        found = captioner.describe(ONE, beam=BEAM, n_best=BEAM, **options)
+        expected = [found.text, *(other.text for other in found.alternatives)]
+        wait_for(lambda wanted=expected: sentences.all_inner_texts() == wanted)
+    with page.expect_response("**/v1/describe"):
+        page.select_option("#beam", "8")  # three groups do not divide it
+    assert page.locator("#groups").input_value() == "1"
+    assert page.locator("#groups option").all_inner_texts() == ["1", "2", "4", "8"]
+
+
+def test_how_sure_it_is_is_said_in_words(page, captioner):
+    upload(page)
+    found = captioner.describe(ONE, beam=BEAM, n_best=BEAM)
+    for number, sentence in enumerate((found, *found.alternatives)):
+        page.locator(".others li button").nth(number).click()
+        page.keyboard.press("Escape")
+        words, _, rest = page.locator(".confidence").inner_text().partition(": ")
+        assert rest.startswith(f"{int(100 * sentence.confidence + 0.5)} of 100 sentences")
+        at_least = {"Quite sure": 0.75, "Fairly sure": 0.5, "Not sure": 0.25, "A guess": 0.0}
+        assert words == next(w for w, least in at_least.items() if sentence.confidence >= least)
+
+
 def test_a_prefix_of_unknown_words_is_explained(page):
     upload(page)
     before = words(page)

@@ -1,11 +1,16 @@
 """`sightline train`: a recipe, overrides, and a run's folder."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sightline.tasks.command_line import echo
+
+if TYPE_CHECKING:
+    from sightline.training.task import Recipe
 
 
 def train(
@@ -26,19 +31,46 @@ def train(
     from sightline.tasks import build_task, read_recipe, spec_of
 
     path = find_recipe(recipe)
-    settings = read_recipe(path, overrides or [])
+    chosen: list[str] = []  # where the recipe says `auto`
+    settings = read_recipe(path, overrides or [], say=chosen.append)
+    for line in chosen:
+        echo(line, err=True)
+    folder = out or Path("runs") / path.stem
     try:
         task = build_task(settings)  # before torch is imported: a bad file is reported at once
         from sightline.training.loop import train as run_training
+
+        if thawed := _thawed(settings, folder):
+            task = build_task(thawed)
     except ModuleNotFoundError as error:
         from sightline.errors import UserError
 
         raise UserError(f"training needs {error.name}: pip install 'sightline[train]'") from None
     paths = spec_of(settings.task).local_paths
-    outcome = run_training(task, out or Path("runs") / path.stem, resume=resume, local_paths=paths)
+    outcome = run_training(task, folder, resume=resume, local_paths=paths, estimate=bool(chosen))
     best, newest = outcome.run.best(), outcome.run.newest()
     kept = f"; best: {best}" if best else ""
     echo(f"{outcome.reason} at step {outcome.progress.step}{kept}", err=True)
     if outcome.reason == "interrupted":
         echo(f"saved {newest}; resume with the same command and --resume", err=True)
         raise typer.Exit(130)
+
+
+def _thawed(recipe: Recipe, folder: Path) -> Any:
+    """The recipe with an export that it starts from, such as one of the zoo's, written to the run's
+    folder as a model that can be trained; None if it starts from no export."""
+    from dataclasses import replace
+
+    from sightline.runtime.model_folder import find_model, is_export
+    from sightline.training.checkpoint import Run
+
+    source = None if recipe.training.initial is None else find_model(recipe.training.initial)
+    if source is None or not is_export(source):
+        return None
+    out = folder / "initial"
+    if Run(folder).newest() is None or not out.is_dir():  # else a run that is there has begun so
+        from sightline.export.thaw import thaw
+
+        thaw(source, out)
+    changed: Any = recipe
+    return replace(changed, training=replace(recipe.training, initial=str(out)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,11 +19,18 @@ if TYPE_CHECKING:
 
 _MAP, _STR = "tag:yaml.org,2002:map", "tag:yaml.org,2002:str"
 T = TypeVar("T")
+AUTO = "auto"
+Auto = Callable[[dict[str, Any], set[str]], Mapping[str, Any]]  # the recipe, its keys → values
 
 
-def parse_file(path: Path | str, schema: type[T], overrides: Sequence[str] = ()) -> T:
-    """Read a recipe into `schema`; `overrides` (`key.sub=value`) replace its keys."""
-    return _parse(_compose_file(Path(path)), str(path), schema, overrides)
+def parse_file(
+    path: Path | str, schema: type[T], overrides: Sequence[str] = (), auto: Auto | None = None
+) -> T:
+    """Read a recipe into `schema`; `overrides` (`key.sub=value`) replace its keys.
+
+    `auto` chooses the values of keys that are `auto`.
+    """
+    return _parse(_compose_file(Path(path)), str(path), schema, overrides, auto)
 
 
 def parse_text(text: str, schema: type[T], overrides: Sequence[str] = (), name: str = "text") -> T:
@@ -40,13 +47,44 @@ def top_level(path: Path | str, key: str) -> str | None:
     return None
 
 
-def _parse(root: yaml.MappingNode, name: str, schema: type[T], overrides: Sequence[str]) -> T:
+def _parse(
+    root: yaml.MappingNode,
+    name: str,
+    schema: type[T],
+    overrides: Sequence[str],
+    auto: Auto | None = None,
+) -> T:
+    given = _overridden(root, overrides)
+    if auto is not None and (keys := {*_auto_keys(root), *_auto_keys(given)}):
+        chosen = auto(yaml.safe_load(yaml.serialize(given)), keys)
+        # first the file's, so that an override may change a part of a section that is chosen
+        given = _chosen(_overridden(_chosen(root, chosen), overrides), chosen)
+    return Reader(name, key_paths(schema)).build(given, schema)
+
+
+def _overridden(root: yaml.MappingNode, overrides: Sequence[str]) -> yaml.MappingNode:
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals or not key:
             raise ConfigError(f"`{override}`: an override is written key.sub=value")
         root = _replaced(root, key.split("."), _override(value))
-    return Reader(name, key_paths(schema)).build(root, schema)
+    return root
+
+
+def _auto_keys(node: yaml.Node, prefix: str = "") -> Iterator[str]:
+    """The paths of the keys whose value is `auto`."""
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if isinstance(value, yaml.ScalarNode) and value.value == AUTO:
+            yield f"{prefix}{key.value}"
+        yield from _auto_keys(value, f"{prefix}{key.value}.")
+
+
+def _chosen(root: yaml.MappingNode, values: Mapping[str, Any]) -> yaml.MappingNode:
+    """The recipe with these in the place of `auto`; what none is given for stays as it is."""
+    for key in [*_auto_keys(root)]:
+        if key in values:
+            root = _replaced(root, key.split("."), _override(yaml.safe_dump(values[key])))
+    return root
 
 
 def _compose_file(path: Path) -> yaml.MappingNode:

@@ -67,7 +67,8 @@ class ImageEncoderConfig:
     """A convolutional network that reads pictures (`nn/encoders/image.py`)."""
 
     name: str = "efficientnet_lite2"
-    # A file, package:NAME, hub:NAME or a run that trained its encoder; `default`: as published
+    # A file, package:NAME, hub:NAME or a run that trained its encoder; `default`: as published;
+    # `initial`: that of `training.initial`, which then stays part of the model
     weights: str = "default"
     stride: int | None = None  # of the feature map, 16 or 32; null: the network's usual one
     size: Positive | None = None  # of the input in pixels; null: the network's usual one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -29,6 +30,16 @@ OUTPUTS = {"GRU": 1, "LSTM": 1, "RNN": 1, "MatMul": 1}
 TINY = 1e-20  # keeps a row of zeros from being divided by zero
 
 
+@dataclass(frozen=True)
+class Stored:
+    """A weight as it was given, and the constants that it became: values · scale · factor."""
+
+    given: NDArray[np.float32]
+    values: str
+    scale: str = ""  # none: as it was given
+    factor: float = 1.0
+
+
 class Graph:
     """Nodes in the order in which they are called; a value is known by its name."""
 
@@ -37,6 +48,7 @@ class Graph:
         self.nodes: list[Any] = []
         self.constants: dict[str, NDArray[Any]] = {}
         self.named: dict[Any, str] = {}  # of few numbers: their constant
+        self.stored: list[Stored] = []
         self.count = 0
 
     def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
@@ -101,8 +113,11 @@ class Graph:
         zero = self.constant(np.array(ZERO, np.uint8))
         value, most = (value, "") if bounded else self.by_largest(value)
         coarse = self("QuantizeLinear", value, self.number(1 / 127), zero)
-        product = self("Cast", self("MatMulInteger", coarse, self.constant(small), zero), to=FLOAT)
-        return self("Mul", product, self.constant(scale / np.float32(127))), most
+        values = self.constant(small)
+        product = self("Cast", self("MatMulInteger", coarse, values, zero), to=FLOAT)
+        by = self.constant(scale / np.float32(127))
+        self.stored.append(Stored(weight, values, by, 127.0))
+        return self("Mul", product, by), most
 
     def by_largest(self, values: str, *, positive: bool = False) -> tuple[str, str]:
         """Values (…, n) divided by the largest of their row, its sign aside, and these (…, 1)."""
@@ -141,13 +156,18 @@ class Graph:
         """
         full = _array(values)
         if full.size < SMALL:
-            return self.constant(full)
+            return self.vector(full)
         small, scale = rounded(full, axis, self.weights)
-        wide = self("Cast", self.constant(small), to=FLOAT)
-        return self("Mul", wide, self.constant(scale))
+        name = self.constant(small)
+        wide, by = self("Cast", name, to=FLOAT), self.constant(scale)
+        self.stored.append(Stored(full, name, by))
+        return self("Mul", wide, by)
 
     def vector(self, values: Tensor | NDArray[np.float32]) -> str:
-        return self.constant(_array(values))
+        full = _array(values)
+        name = self.constant(full)
+        self.stored.append(Stored(full, name))
+        return name
 
     def number(self, value: float) -> str:
         return self.constant(np.array(value, np.float32))

@@ -47,13 +47,15 @@ def looks_back(decoder: Decoder) -> bool:
     return decoder.attention is not None and (attention.kind == "location" or attention.window > 0)
 
 
-def start_graph(decoder: Decoder, context_size: int, weights: Weights) -> onnx.ModelProto:
+def start_graph(
+    decoder: Decoder, context_size: int, weights: Weights, into: Graph | None = None
+) -> onnx.ModelProto:
     """values (B, M, D), mask (B, M) → keys (B, M, A), mixed (B, M, G), constant and first state.
 
     For a pointer head also pointer_keys (B, 4 + M, A) and pointer_inputs (B, 4 + M, G); for a
     copying one, of the vectors `tags` (B, K, D) that name tokens, tag_keys (B, K, A).
     """
-    g, config = Graph(weights), decoder.config
+    g, config = into or Graph(weights), decoder.config
     outputs: dict[str, str] = {}
     mask = g("Unsqueeze", "mask", g.shape(1))  # (B, 1, M)
     total = g("Squeeze", g("MatMul", mask, "values"), g.shape(1))
@@ -126,14 +128,14 @@ def _pointers(g: Graph, decoder: Decoder, head: PointerHead) -> dict[str, str]:
     }
 
 
-def step_graph(decoder: Decoder, weights: Weights) -> onnx.ModelProto:
+def step_graph(decoder: Decoder, weights: Weights, into: Graph | None = None) -> onnx.ModelProto:
     """One token per row. `forbidden` (V,) is added to the logits: −inf for what is not written.
 
     `bias` (B, M) is added to the scores: −1e30 where there is no position, 0 or a preference
     elsewhere. `count` (1,) is how many of the likeliest tokens are given apart from the rest.
     A pointer head has no `forbidden`: its log_probs are (N, 4 + M).
     """
-    g, config = Graph(weights), decoder.config
+    g, config = into or Graph(weights), decoder.config
     states = states_of(decoder.recurrent)
     inputs: Sizes = {"tokens": (INT64, ("rows",)), "count": (INT64, (1,))}
     inputs |= dict.fromkeys(states, (FLOAT, ("rows", config.hidden)))

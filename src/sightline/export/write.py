@@ -15,6 +15,7 @@ from sightline.data.durable import replacing
 from sightline.errors import UserError
 from sightline.export.check import Comparison, compare
 from sightline.runtime import model_folder
+from sightline.runtime.confidence import CONFIDENCE
 from sightline.runtime.describer import Describer
 from sightline.runtime.model_folder import EXPORT, find_model, is_export
 from sightline.tasks import load_model, spec_of
@@ -69,7 +70,10 @@ def _write(folder: Path, source: Path, loaded: Describer, weights: Weights, name
     for key in spec.local_paths:  # without the places that files have on this machine
         recipe = _shortened(recipe, key.split("."))
     (folder / "config.yaml").write_text(config.to_yaml(recipe), "utf-8")
-    for path in (*source.glob("*vocab.json"), *(source / each for each in spec.files)):
+    for path in (
+        *source.glob("*vocab.json"),
+        *(source / each for each in (CONFIDENCE, *spec.files)),
+    ):
         if path.is_file():
             shutil.copyfile(path, folder / path.name)
     cards = [source / card for card in CARDS if (source / card).is_file()]

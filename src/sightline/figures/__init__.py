@@ -7,6 +7,7 @@ from sightline.figures.curves import draw_curves
 from sightline.figures.draw import draw
 from sightline.figures.lengths import draw_quality_by_length
 from sightline.figures.points import draw_points
+from sightline.figures.reliability import draw_reliability
 from sightline.figures.surprise import draw_surprise
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "draw_curves",
     "draw_points",
     "draw_quality_by_length",
+    "draw_reliability",
     "draw_surprise",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,13 @@ from sightline.data.vocabulary import BEGIN, END, SPECIALS, UNKNOWN, Vocabulary
 from sightline.errors import UserError
 from sightline.search.constraints import Constraint
 from sightline.types import Description, Hypothesis, Layout
+
+
+@cache
+def function_words() -> frozenset[str]:
+    """Words without a meaning of their own, and the special tokens."""
+    path = Path(data.__file__).with_name("function_words.json")
+    return frozenset([*SPECIALS, *json.loads(path.read_text(encoding="utf-8"))])
 
 
 class Codec:
@@ -37,9 +44,7 @@ class Codec:
     @cached_property
     def content_words(self) -> NDArray[np.int64]:
         """The tokens that are words with a meaning of their own: nouns, verbs, adjectives …"""
-        path = Path(data.__file__).with_name("function_words.json")
-        known = {*SPECIALS, *json.loads(path.read_text(encoding="utf-8"))}
-        return np.flatnonzero([token not in known for token in self.vocab.tokens])
+        return np.flatnonzero([token not in function_words() for token in self.vocab.tokens])
 
     def repeats(self, tokens: Sequence[int]) -> bool:
         """Whether a content word occurs twice."""

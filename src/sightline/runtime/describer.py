@@ -21,6 +21,7 @@ from sightline.data.vocabulary import UNKNOWN
 from sightline.errors import DataError, UserError
 from sightline.runtime.batches import joined, ranked, similar
 from sightline.runtime.codec import Codec
+from sightline.runtime.confidence import Confidence
 from sightline.runtime.onnx import side_by_side, workers
 from sightline.runtime.partial import Partial, partial_result
 from sightline.search import BeamOptions, Snapshot
@@ -114,6 +115,7 @@ class Describer:
     encoder: Encoder | None = None  # None: a model that reads nothing
     prior: LanguageModelPrior | None = None
     defaults: Options = Options()
+    confidence: Confidence | None = None  # of models that were calibrated
 
     # ------------------------------------------------------------------------- describing
 
@@ -319,7 +321,9 @@ class Describer:
         )
 
     def _description(self, hypothesis: Hypothesis, inputs: Inputs) -> Description:
-        return self.codec.description(hypothesis, _layout(inputs))
+        found = self.codec.description(hypothesis, _layout(inputs))
+        sure = None if self.confidence is None else self.confidence.of(found)
+        return replace(found, confidence=sure)
 
     # ------------------------------------------------------------------------- given outputs
 
@@ -355,7 +359,7 @@ class Describer:
             if known is not None:
                 forced = [replace(h, attention=w) for h, w in zip(forced, known, strict=True)]
             for i, hypothesis in zip(chosen, forced, strict=True):
-                description = self._description(hypothesis, read[i][0])
+                description = self.codec.description(hypothesis, _layout(read[i][0]))
                 text = self.codec.text(written[i])  # unknown words as they were given
                 results[i] = replace(description, text=text, tokens=tuple(written[i]))
         return results
@@ -370,7 +374,7 @@ class Describer:
         steppers = Ensemble([member.stepper for member in members])
         encoders = [member.encoder for member in members if member.encoder is not None]
         encoder = EnsembleEncoder(encoders) if len(encoders) == len(members) else None
-        return replace(self, stepper=steppers, encoder=encoder)
+        return replace(self, stepper=steppers, encoder=encoder, confidence=None)
 
 
 @dataclass(frozen=True)

@@ -58,13 +58,15 @@ def partial_result(
     if snapshot.tree is None:
         return Partial(snapshot.step, best.text, best.tokens, (), None)
     tree = snapshot.tree[example]
-    places = {(node.parent, node.token): node.id for node in tree}
-    at: int | None = None
+    places: dict[tuple[int | None, int], list[int]] = {}
+    for node in tree:  # groups of a beam may write the same words
+        places.setdefault((node.parent, node.token), []).append(node.id)
+    ends: list[int | None] = [None]
     for token in snapshot.hypotheses[example][0].tokens:
-        at = places[at, token]
+        ends = [place for end in ends for place in places.get((end, token), ())]
     nodes = tuple(
         BeamNode(n.id, n.parent, names[n.token], n.score, n.finished, n.kept)
         for n in tree
         if n.step == snapshot.step
     )
-    return Partial(snapshot.step, best.text, best.tokens, nodes, at, news=bool(nodes))
+    return Partial(snapshot.step, best.text, best.tokens, nodes, ends[0], news=bool(nodes))

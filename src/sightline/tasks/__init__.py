@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sightline import config
 from sightline.errors import CheckpointError, ConfigError, UserError
@@ -46,8 +46,10 @@ def all_specs() -> list[TaskSpec]:
     return [spec_of(name) for name in task_names()]
 
 
-def read_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
-    """A recipe file as its task's dataclass."""
+def read_recipe(
+    path: Path | str, overrides: Sequence[str] = (), say: Callable[[str], None] = lambda text: None
+) -> Recipe:
+    """A recipe file as its task's dataclass; what is chosen for keys that are `auto` is said."""
     task = config.top_level(path, "task")
     for override in overrides:
         if override.startswith("task="):
@@ -55,7 +57,18 @@ def read_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
     if task not in task_names():
         what = "needs a line `task: NAME`" if task is None else f"there is no task {task!r}"
         raise ConfigError(f"{path}: {what}; the tasks are {', '.join(task_names())}")
-    recipe: Recipe = config.parse_file(path, spec_of(task).recipe, overrides)
+    spec = spec_of(task)
+
+    def auto(given: dict[str, Any], keys: set[str]) -> dict[str, Any]:
+        keys = keys - {"training.device"}  # where it is a value like others
+        found = spec.auto(given) if spec.auto is not None and keys else ()
+        choices = {each.key: each for each in found if each.key in keys}
+        said = {override.partition("=")[0] for override in overrides}
+        for each in [each for key, each in choices.items() if key not in said]:
+            say(f"{each.key}: {each.shown or each.value} ({each.reason})")
+        return {key: each.value for key, each in choices.items()}
+
+    recipe: Recipe = config.parse_file(path, spec.recipe, overrides, auto)
     return recipe
 
 

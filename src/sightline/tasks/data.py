@@ -39,6 +39,7 @@ class TaskData:
     reader: Reader
     codec: Any
     carries_state = False
+    grown: tuple[str, ...] = ()  # weights with more rows than those of `training.initial`
 
     def prepare(self) -> None:
         """Nothing is costly, unless a task says so."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sightline.data.vocabulary import VOCAB
 from sightline.errors import CheckpointError, DataError
+from sightline.runtime.confidence import read_confidence
 from sightline.runtime.describer import Describer, Options
 from sightline.runtime.model_folder import ENCODER, EXPORT, Export, reason
 from sightline.runtime.onnx import OnnxEncoder, OnnxStepper
@@ -38,4 +39,5 @@ def load_export(export: Export, recipe: Any, spec: TaskSpec) -> Describer:
         stepper=stepper,
         encoder=OnnxEncoder(export) if ENCODER in export.graphs else None,
         defaults=Options(**spec.defaults),
+        confidence=read_confidence(export.folder),
     )

@@ -91,6 +91,7 @@ class Words(BaseModel):
 
     text: str
     score: float
+    confidence: float | None = Field(None, description="The probability that it is right.")
     tokens: list[str]
     log_probs: list[float]
     attention: list[list[float]] | None = Field(description="One row per token.")

@@ -7,7 +7,7 @@ task is a file with a spec, and no other file changes.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,16 @@ def find(place: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What a recipe's key becomes where it is `auto`, and why."""
+
+    key: str
+    value: Any
+    reason: str
+    shown: str = ""  # in place of the value
+
+
 _EVALUATE = lazy("sightline.tasks.evaluation:evaluate_manifest")
 
 
@@ -55,6 +65,8 @@ class TaskSpec:
     reader: Callable[[Path, Any, Mapping[str, Any]], Reader]
     codec: Callable[[Path, Any], Codec]
     metrics: tuple[str, ...]  # that `evaluate` prints, as `metrics.score` names them
+    # a description is right if this score of it is at least so high: what a confidence is about
+    right: tuple[str, float] | None = None
     medium: Medium = "source"  # the manifest's key that holds what is read
     # encoder → what its reader has to know, recorded in exports: preprocessing, the grid's shape
     about: Callable[[Any], dict[str, Any]] = lambda encoder: {}
@@ -62,6 +74,10 @@ class TaskSpec:
     # model, data, split, beam → scores
     evaluate: Callable[..., Evaluation] = _EVALUATE
     published: Published = field(default_factory=dict)
+    # what a recipe says → values for its keys that are `auto`, from the size of its data
+    auto: Callable[[Mapping[str, Any]], Sequence[Choice]] | None = None
+    # an export's recipe → that of the same model with all of its weights its own, to train on
+    thawed: Callable[[Any], Any] = lambda recipe: recipe
     local_paths: tuple[str, ...] = ()  # recipe keys that name places on the training machine
     files: tuple[str, ...] = ()  # of a model's folder that an export keeps, besides vocabularies
     commands: Mapping[str, str] = field(default_factory=dict)  # name → "module:function"

@@ -36,11 +36,13 @@ from sightline.data.durable import (
     sync_folder,
     write_file,
 )
+from sightline.data.vocabulary import SPECIALS
 from sightline.errors import CheckpointError, TrainingError
 from sightline.runtime.model_folder import best_checkpoint, plain_folder, printable, reason
 
 FORMAT = 1  # raised when an older Sightline could not read what a newer one writes
 CONFIG, WEIGHTS = "config.yaml", "weights.safetensors"
+NEW_ROWS = 0.1  # of their random values, for rows that the first model lacks
 TRAINING, OPTIMISER = "training.json", "optimiser.safetensors"
 
 
@@ -315,11 +317,14 @@ def require_fit(build: Callable[[], nn.Module], folder: Path) -> None:
     _compare(wanted, given, path)
 
 
-def load_weights(model: nn.Module, folder: Path, optional: tuple[str, ...] = ()) -> None:
+def load_weights(
+    model: nn.Module, folder: Path, optional: tuple[str, ...] = (), grown: tuple[str, ...] = ()
+) -> None:
     """Fill the model; a missing, unexpected or misshapen tensor is an error that names it.
 
     Tensors whose names begin with one of `optional` keep their values where the file has none,
-    and are left out where the model has none of the kind.
+    and are left out where the model has none of the kind. Those of `grown` may have more rows
+    than the file's: the further ones begin near the mean of these.
     """
     plain_folder(folder)
     if (folder / TRAINING).exists():
@@ -331,8 +336,19 @@ def load_weights(model: nn.Module, folder: Path, optional: tuple[str, ...] = ())
             tensors = {n: tensor for n, tensor in tensors.items() if not n.startswith(kind)}
     lacked = [name for name in wanted if name not in tensors and name.startswith(optional)]
     tensors |= {name: wanted[name] for name in lacked}
+    for name in [n for n in tensors if n in wanted and n.startswith(grown)]:
+        tensors[name] = _grown(tensors[name], wanted[name])
     _compare(_shapes(wanted), _shapes(tensors), folder / WEIGHTS)
     model.load_state_dict({k: v.to(wanted[k].dtype) for k, v in tensors.items()})
+
+
+def _grown(given: Tensor, wanted: Tensor) -> Tensor:
+    """With as many rows as wanted: words that are new begin as a mean word, a little apart."""
+    count = len(given)
+    if given.shape[1:] != wanted.shape[1:] or len(wanted) <= count:
+        return given
+    mean = given[len(SPECIALS) :].mean(0)
+    return torch.cat([given, mean + NEW_ROWS * wanted[count:].to(given)])
 
 
 Shapes = dict[str, tuple[int, ...]]

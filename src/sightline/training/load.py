@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from sightline.nn.encoders.picture import PictureEncoder
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.stepper import TorchEncoder, TorchStepper
 from sightline.runtime.codec import Codec
+from sightline.runtime.confidence import read_confidence
 from sightline.runtime.describer import Describer, Options, Reader
 from sightline.training import checkpoint
 
@@ -26,7 +28,8 @@ def load_run(folder: Path, recipe: Any, spec: TaskSpec, device: str) -> Describe
         model.encoder = model.encoder.for_inference()
     model = model.to(where).eval()
     reader = spec.reader(folder, recipe, spec.about(model.encoder))
-    return describer_of(spec, recipe, reader, spec.codec(folder, recipe), model)
+    describer = describer_of(spec, recipe, reader, spec.codec(folder, recipe), model)
+    return replace(describer, confidence=read_confidence(folder))
 
 
 def describer_of(

@@ -71,13 +71,15 @@ def train(
     resume: bool = False,
     console: Console | None = None,
     local_paths: Sequence[str] = (),  # recipe keys that may name another place when resumed
+    estimate: bool = False,  # say first how long it will take
 ) -> Outcome:
     """Train a task into the folder `out`, or resume the run in it."""
     run = Run(out)
     _check_folder(run, resume)
     free = (*FREE_TO_CHANGE, *local_paths)
     with products_in(task.recipe.training.precision):
-        return Trainer(task, run, console or Console(stderr=True), free).run_all(resume)
+        trainer = Trainer(task, run, console or Console(stderr=True), free)
+        return trainer.run_all(resume, estimate)
 
 
 class Trainer:
@@ -108,7 +110,8 @@ class Trainer:
         self.model = model.to(self.device)
         if self.config.initial is not None:
             source = find_model(self.config.initial)
-            files.load_weights(self.model, source, optional=self.model.optional_weights)
+            optional = self.model.optional_weights
+            files.load_weights(self.model, source, optional, getattr(task, "grown", ()))
         self.optimiser = build_optimiser(self.config.optimiser, self.model)
         self.machine = describe_machine(self.device)
         self.average = Average(self.model, self.config.ema)
@@ -117,16 +120,43 @@ class Trainer:
         self.journal = Journal(run, console, self.config.steps, self.config.tensorboard)
         self.recent: list[dict[str, float]] = []  # since the last line of the log
 
-    def run_all(self, resume: bool) -> Outcome:
+    def run_all(self, resume: bool, estimate: bool = False) -> Outcome:
         self.run.create()
         with self.run.lock():
             _check_folder(self.run, resume)  # another training may have ended meanwhile
             if resume:
                 self.restore()
                 self.journal.say(f"resuming at step {self.progress.step} of {self.run.folder}")
+            if estimate:
+                self.journal.say(self._estimate())
             with self.journal.opened(self.progress.step), _interruptions() as interrupted:
                 reason = self._steps(interrupted)
         return Outcome(self.progress, self.run, reason)
+
+    def _estimate(self) -> str:
+        """How long it will take, by two trial steps and some samples, which change nothing."""
+        model, seconds = self.model, []
+        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        with torch.random.fork_rng(devices=[]):
+            batch = self.task.epoch(self.progress.epoch)[0].to(self.device)
+            for _ in range(2):  # the first has things to set up
+                began = time.perf_counter()
+                model.train()
+                model.loss(batch, None)[0].total.backward()
+                seconds.append(time.perf_counter() - began)
+            began = time.perf_counter()
+            with torch.no_grad():
+                model.eval()
+                shown = max(1, self.task.samples(model).count("→"))
+            described = (time.perf_counter() - began) / shown * len(getattr(self.task, "dev", ()))
+        model.load_state_dict(before)  # such as the baseline of hard attention
+        model.zero_grad(set_to_none=True)
+        steps = self.config.steps - self.progress.step
+        evaluations = -(-steps // self.config.evaluate_every)
+        total = steps * seconds[-1] + evaluations * described
+        about = "a minute" if total < 90 else f"{total / 60:.0f} minutes"
+        parts = f"{steps:,} steps of {seconds[-1]:.2f} s, {evaluations} evaluations"
+        return f"about {about}: {parts} of {described:.0f} s"
 
     def _steps(self, interrupted: dict[str, bool]) -> str:
         progress = self.progress

@@ -16,6 +16,7 @@ from torch import Tensor
 from sightline.data.durable import replacing
 from sightline.data.vocabulary import VOCAB
 from sightline.errors import CheckpointError
+from sightline.runtime.confidence import CONFIDENCE
 from sightline.training.checkpoint import (
     CONFIG,
     OPTIMISER,
@@ -48,7 +49,7 @@ def average_models(folders: Sequence[Path], out: Path | str) -> list[Path]:
         with replacing(out) as partial:
             partial.mkdir(parents=True)
             for path in found[-1].iterdir():
-                if path.name not in (WEIGHTS, OPTIMISER, TRAINING):
+                if path.name not in (WEIGHTS, OPTIMISER, TRAINING, CONFIDENCE):
                     shutil.copy(path, partial / path.name)
             save_file(mean, partial / WEIGHTS)
             seal(partial, {})

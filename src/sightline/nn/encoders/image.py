@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -173,14 +174,36 @@ def for_inference(encoder: ImageEncoder) -> ImageEncoder:
     parameter names are its own: it is for computing, not for saving.
     """
     fast = copy.deepcopy(encoder)
-    for module in fast.network.modules():
+    for module, convolution, norm in list(_normalised(fast)):
+        before, after = getattr(module, convolution), getattr(module, norm)
+        setattr(module, convolution, fuse_conv_bn_eval(before.eval(), after.eval()))
+        setattr(module, norm, nn.Identity())
+    fast.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return ImageEncoder(fast.name, fast.network, fast.spec, fast.stride, "frozen")
+
+
+def unfold(encoder: ImageEncoder, fast: ImageEncoder) -> None:
+    """Give an encoder the weights of its copy `for_inference`: batch norm only adds the bias."""
+    folded = {id(module): name for name, module in encoder.named_modules()}
+    with torch.no_grad():
+        for module, convolution, norm in _normalised(encoder):
+            same = fast.get_submodule(folded[id(module)])
+            before, after = getattr(module, convolution), getattr(module, norm)
+            before.weight.copy_(getattr(same, convolution).weight)
+            if before.bias is not None:
+                before.bias.zero_()
+            after.reset_running_stats()
+            after.weight.fill_((1 + after.eps) ** 0.5)  # undoes the division by √(1 + ε)
+            after.bias.copy_(getattr(same, convolution).bias)
+
+
+def _normalised(encoder: ImageEncoder) -> Iterator[tuple[nn.Module, str, str]]:
+    """The convolutions that batch norm follows: their module, and both names in it."""
+    for module in encoder.network.modules():
         pairs = getattr(module, "normalised", ())
         if isinstance(module, nn.Sequential):
             pairs = [(str(i), str(i + 1)) for i in range(len(module) - 1)]
         for convolution, norm in pairs:
             before, after = getattr(module, convolution, None), getattr(module, norm, None)
             if isinstance(before, nn.Conv2d) and isinstance(after, nn.BatchNorm2d):
-                setattr(module, convolution, fuse_conv_bn_eval(before.eval(), after.eval()))
-                setattr(module, norm, nn.Identity())
-    fast.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return ImageEncoder(fast.name, fast.network, fast.spec, fast.stride, "frozen")
+                yield module, convolution, norm

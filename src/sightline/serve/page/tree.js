@@ -49,14 +49,8 @@ export class Tree {
 
   /** Light the path of a sentence. */
   light(tokens) {
-    const path = new Set();
-    let level = this.top;
-    for (const token of tokens) {
-      const node = level.find((child) => child.token === token);
-      if (!node) break;
-      path.add(node);
-      level = node.children;
-    }
+    const path = new Set(follow(this.top, tokens));
+    const level = [...path].at(-1)?.children ?? this.top;
     const end = level.find((child) => child.finished && !tokens.includes(child.token));
     if (end && path.size === tokens.length) path.add(end);
     for (const node of this.nodes.values()) mark(node, 'best', path.has(node));
@@ -148,4 +142,12 @@ function make(name, attributes) {
 function mark(node, name, is) {
   node.label.classList.toggle(name, is);
   node.edge.classList.toggle(name, is);
+}
+
+/** The nodes of these words, as far as there are any; groups of a beam may write the same ones. */
+function follow(level, [token, ...rest]) {
+  const paths = level
+    .filter((node) => node.token === token)
+    .map((node) => [node, ...follow(node.children, rest)]);
+  return paths.reduce((one, other) => (other.length > one.length ? other : one), []);
 }

@@ -16,8 +16,14 @@ SPEC = TaskSpec(
     reader=lazy("sightline.tasks.caption.parts:reader"),
     codec=lazy("sightline.tasks.caption.parts:codec"),
     about=lazy("sightline.tasks.caption.model:about"),
+    auto=lazy("sightline.tasks.caption.finetune:choices"),
+    thawed=lazy("sightline.tasks.caption.model:thawed"),
     medium="image",
     metrics=("bleu", "bleu_nobp", "meteor", "rouge_l", "cider"),
+    right=(
+        "cider",
+        0.4,
+    ),  # where half of Flickr8k's expert judgements say so: docs/lab/confidence.md
     published=json.loads((FOLDER / "published.json").read_text("utf-8")),  # Xu et al. table 1, ×100
     local_paths=("manifest", "features", "encoder.weights", "training.initial"),
     route=lazy("sightline.tasks.caption.route:route"),

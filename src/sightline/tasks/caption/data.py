@@ -19,7 +19,7 @@ from sightline.errors import ConfigError
 from sightline.media.image import preprocess, read_image
 from sightline.runtime.model_folder import find_model
 from sightline.tasks.caption.parts import CaptionCodec
-from sightline.tasks.caption.recipe import CaptionRecipe
+from sightline.tasks.caption.recipe import INITIAL, CaptionRecipe
 from sightline.tasks.data import ManifestData, Minibatches, some_names
 from sightline.types import Inputs, Layout, Stream
 
@@ -45,8 +45,7 @@ class CaptionData(ManifestData):
             for number, example in enumerate(self.train)
             for text, weight in self.trusted(example)
         ]
-        texts = map(normalise_caption, self.targets)
-        self.vocab = Vocabulary.build("word", texts, recipe.vocabulary, recipe.min_count)
+        self.vocab = self._vocabulary(list(map(normalise_caption, self.targets)))
         if recipe.encoder.tags:
             self.vocab = self.vocab.extended(imagenet_words())
         self.reader, self.codec = ReaderById(self), CaptionCodec(self.vocab, recipe.search)
@@ -57,6 +56,18 @@ class CaptionData(ManifestData):
         ]
         self.trust = [weight for _, _, weight in kept]  # of each caption
         self.examples = self._examples()
+
+    def _vocabulary(self, captions: list[str]) -> Vocabulary:
+        """The captions' words, after those that the first model knows if these are kept."""
+        recipe = self.recipe
+        found = Vocabulary.build("word", captions, recipe.vocabulary, recipe.min_count)
+        if not recipe.keep_words:
+            return found
+        if recipe.training.initial is None:
+            raise ConfigError("keep_words keeps those of training.initial, which is not given")
+        known = Vocabulary.load(find_model(recipe.training.initial) / VOCAB)
+        self.grown = ("decoder.embed.", "decoder.output.", "encoder.tagger.words.")
+        return known.extended(found.tokens)
 
     def _examples(self) -> list[tuple[int, list[int]]]:
         """What is drawn into minibatches: a picture's number and those of its captions."""
@@ -119,7 +130,7 @@ class CaptionData(ManifestData):
             objective = SelfCritical(reward, recipe.self_critical, most, recipe.loss)
         model = build_model(recipe, self.vocab, self.network, objective)
         tagger = getattr(model.encoder, "tagger", None)
-        if tagger is not None:
+        if tagger is not None and recipe.encoder.weights != INITIAL:
             teach(tagger, recipe)
         return model
 
@@ -242,11 +253,15 @@ def _check_encoder(recipe: CaptionRecipe) -> None:
     from sightline.tasks import read_recipe
 
     initial, encoder = recipe.training.initial, recipe.encoder
-    if initial is None or encoder.learning != "frozen" or Path(encoder.weights).is_dir():
+    if encoder.weights == INITIAL and initial is None:
+        raise ConfigError("encoder.weights=initial needs training.initial, whose encoder it is")
+    if encoder.weights == INITIAL or encoder.learning != "frozen" or initial is None:
+        return
+    if Path(encoder.weights).is_dir():
         return
     before = read_recipe(find_model(initial) / "config.yaml")
     if isinstance(before, CaptionRecipe) and before.encoder.learning != "frozen":
         raise ConfigError(
             f"training.initial={initial} has an encoder that learned, and a frozen one is not "
-            f"taken from there; add encoder.weights={initial}, or an encoder.learning"
+            "taken from there; add encoder.weights=initial, or an encoder.learning"
         )

@@ -21,7 +21,7 @@ from sightline.nn.encoders.tags import Tagger
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.objectives import Likelihood
 from sightline.tasks.caption.parts import CaptionCodec
-from sightline.tasks.caption.recipe import CaptionRecipe
+from sightline.tasks.caption.recipe import INITIAL, CaptionRecipe
 from sightline.types import Inputs
 
 CLASSIFIER = "_fc.weight"  # in EfficientNet-Lite's published file
@@ -34,6 +34,8 @@ def build_network(
     """The recipe's convolutional network, with its published weights or with random ones."""
     others = ("mirror", "tags", "tag_words")
     options = {k: v for k, v in vars(recipe.encoder).items() if k not in others}
+    if recipe.encoder.weights == INITIAL:
+        options["weights"] = recipe.training.initial
     if not published or recipe.encoder.learning == "scratch":
         options["weights"] = None
     return build_encoder(**options, download=download)
@@ -42,9 +44,13 @@ def build_network(
 def build_model(
     recipe: CaptionRecipe, vocab: Vocabulary, network: ImageEncoder, objective: Any = None
 ) -> EncoderDecoder:
-    """The model that is trained; a frozen network is not part of its weights."""
+    """The model that is trained.
+
+    A frozen network is no part of its weights, unless it came with the model that it started from.
+    """
+    kept = recipe.encoder.weights == INITIAL and recipe.encoder.learning == "frozen"
     tagger = build_tagger(recipe, vocab, network.dimension) if recipe.encoder.tags else None
-    encoder = PictureEncoder(network, recipe.encoder.learning, tagger=tagger)
+    encoder = PictureEncoder(network, "tuned" if kept else recipe.encoder.learning, tagger=tagger)
     decoder = Decoder(recipe.model, len(vocab), encoder.dimension)
     likelihood = Likelihood(recipe.loss, recipe.training.scheduled_sampling)
     return EncoderDecoder(encoder, decoder, objective or likelihood)
@@ -93,9 +99,15 @@ def classifier(recipe: CaptionRecipe) -> Callable[[Inputs], Tensor]:
 def saved_model(folder: Path, recipe: CaptionRecipe) -> EncoderDecoder:
     """The model that a checkpoint's weights go into; a frozen network has its published ones."""
     shapes_only = torch.get_default_device().type == "meta"
-    published = recipe.encoder.learning == "frozen" and not shapes_only
+    own = recipe.encoder.weights == INITIAL or recipe.encoder.learning != "frozen"
+    published = not own and not shapes_only
     network = build_network(recipe, published, download=False)
     return build_model(recipe, Vocabulary.load(folder / VOCAB), network)
+
+
+def thawed(recipe: CaptionRecipe) -> CaptionRecipe:
+    """With an encoder whose weights are part of the model."""
+    return replace(recipe, encoder=replace(recipe.encoder, learning="tuned", weights="default"))
 
 
 def about(encoder: Any) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from typing import Literal
 
 from sightline import config
 
+INITIAL = "initial"  # encoder.weights: those of training.initial, kept in the model
+
 
 @dataclass(frozen=True)
 class RewardConfig:
@@ -30,6 +32,8 @@ class CaptionRecipe:
     encoder: config.ImageEncoderConfig = field(default_factory=config.ImageEncoderConfig)
     vocabulary: config.Positive = 10_000
     min_count: config.Positive = 1
+    # Begin with the words of `training.initial`: its vocabulary, then those that it lacks
+    keep_words: bool = False
     longest: config.Positive = 40  # training captions of more words are left out
     trust: config.TrustConfig = field(default_factory=config.TrustConfig)
     batching: config.BatchingConfig = field(default_factory=config.BatchingConfig)

@@ -8,6 +8,7 @@ import { save } from '../../save.js';
 import { Words } from '../../words.js';
 
 const BEAT = 620; // milliseconds that the light rests on each word when it walks over them
+const SURE = [[0.75, 'Quite sure'], [0.5, 'Fairly sure'], [0.25, 'Not sure'], [0, 'A guess']];
 const SEEN = 0.5; // a word looked at a place if the place is at least this light
 
 export class Look {
@@ -72,7 +73,7 @@ export class Look {
     this.caption.write([]);
     this.frame.dim();
     this.find('.readout').textContent = '';
-    for (const name of ['.others', '.save', '.before', '.tags']) this.find(name).hidden = true;
+    for (const name of ['.others', '.save', '.before', '.tags', '.confidence']) this.find(name).hidden = true;
     this.find('.play').disabled = true;
   }
 
@@ -110,6 +111,9 @@ export class Look {
     this.find('.readout').textContent = this.maps
       ? ''
       : 'This model does not attend: it reads the picture as a whole.';
+    const isKnown = typeof sentence.confidence === 'number'; // of a model that was calibrated
+    this.find('.confidence').hidden = !isKnown;
+    if (isKnown) this.find('.confidence').textContent = sureness(sentence.confidence);
     this.caption.update({});
     for (const item of this.find('.others ol').children)
       item.firstElementChild.ariaPressed = String(item.sentence === sentence);
@@ -221,6 +225,12 @@ export class Look {
 function shades(values) {
   const most = Math.max(...values);
   return values.map((value) => (Math.max(0, (value - 0.3) / 0.7) * (value / most) ** 4).toFixed(3));
+}
+
+/** How sure it is of a sentence, in words and as a number. */
+function sureness(confidence) {
+  const [, words] = SURE.find(([least]) => confidence >= least);
+  return `${words}: ${Math.round(100 * confidence)} of 100 sentences like this one are right.`;
 }
 
 /** How many of the first words are the user's. */

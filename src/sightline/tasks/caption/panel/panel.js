@@ -18,6 +18,8 @@ class Pictures {
     this.find = (selector) => root.querySelector(selector);
     [this.model] = page.models;
     this.beam = this.model.beam;
+    this.groups = 1;
+    this.repeats = false;
     this.prefix = '';
     this.photo = this.box = null;
     this.looks = [];
@@ -37,19 +39,36 @@ class Pictures {
 
   listenToControls() {
     const { models } = this.page;
-    const [model, beam, compare] = ['#model', '#beam', '#compare'].map(this.find);
+    const [model, beam, compare, groups, repeats] =
+      ['#model', '#beam', '#compare', '#groups', '#repeats'].map(this.find);
     for (const { name } of models) model.add(new Option(name));
     this.find('#model-label').hidden = models.length < 2;
     const sizes = [...new Set([...BEAMS, this.beam])].sort((a, b) => a - b);
     for (const size of sizes) beam.add(new Option(size));
     beam.value = this.beam;
     model.addEventListener('change', () => this.change({ model: models[model.selectedIndex] }));
-    beam.addEventListener('change', () => this.change({ beam: Number(beam.value) }));
+    this.listGroups();
+    beam.addEventListener('change', () => {
+      this.beam = Number(beam.value);
+      this.listGroups();
+      this.change({});
+    });
+    groups.addEventListener('change', () => this.change({ groups: Number(groups.value) }));
+    repeats.addEventListener('change', () => this.change({ repeats: repeats.checked }));
     compare.addEventListener('change', () => this.change({ isCompared: compare.checked }));
     this.find('#prefix-form').addEventListener('submit', (event) => {
       event.preventDefault();
       this.change({ prefix: this.find('#prefix').value.trim() });
     });
+  }
+
+  /** A beam can be searched in groups of equal size. */
+  listGroups() {
+    const sizes = Array.from({ length: this.beam }, (_, i) => i + 1);
+    const divisors = sizes.filter((size) => this.beam % size === 0);
+    if (!divisors.includes(this.groups)) this.groups = 1;
+    this.find('#groups').replaceChildren(...divisors.map((size) => new Option(size)));
+    this.find('#groups').value = this.groups;
   }
 
   change(settings) {
@@ -145,7 +164,7 @@ class Pictures {
   }
 
   async runLook(look, signal) {
-    const { photo, box, prefix, beam, looks } = this;
+    const { photo, box, prefix, beam, groups, repeats, looks } = this;
     if (look.picture !== photo) await look.setPicture(photo);
     if (signal.aborted) return;
     look.setBox(box);
@@ -155,7 +174,7 @@ class Pictures {
       if (look === looks[0]) this.tree.grow(step);
     };
     const focus = box ? box.map((value) => value.toFixed(4)).join(',') : '';
-    const fields = { file: photo.blob, beam, prefix, focus };
+    const fields = { file: photo.blob, beam, groups, repeats, prefix, focus };
     try {
       const answer = await this.page.describe(look.model, fields, { signal, onStep });
       if (!box) look.unboxed = answer.text;
