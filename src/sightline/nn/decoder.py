@@ -133,8 +133,9 @@ class Decoder(nn.Module):
             recurrent = tuple(f(mean).view(shape).transpose(0, 1) for f in self.enter_state)
         constant = self.enter_every(mean) if "every" in self.entries else None
         head, attended = self.output, None
-        points = isinstance(head, PointerHead | CopyHead)
-        pointers = head.prepare(context) if points else None
+        pointers = None
+        if isinstance(head, PointerHead | CopyHead):
+            pointers = head.prepare(context)
         if self.attention is not None:
             context = self.attention.prepare(context)
             attended = context.values.new_zeros(rows, context.values.shape[1])

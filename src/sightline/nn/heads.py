@@ -230,8 +230,9 @@ class CopyHead(VocabularyHead):
     ) -> Likelihoods:
         assert pointers is not None
         assert pointers.tokens is not None
-        options = {"smoothing": smoothing, "without": without}
-        written, mean = super().likelihood(readouts, targets, real, **options)
+        written, mean = super().likelihood(
+            readouts, targets, real, smoothing=smoothing, without=without
+        )
         gate, weights = self.copying(readouts, pointers)  # (N, T), (N, T, K)
         same = rows_of(pointers.tokens, len(targets))[:, None] == targets[..., None]
         return mixed(gate[real], written, (weights * same).sum(-1)[real]), mean

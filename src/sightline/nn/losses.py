@@ -48,8 +48,9 @@ def sequence_loss(
     parts = {}
     if config.doubly_stochastic and decoded.weights is not None:
         context = decoded.state.context
-        tags = context is not None and context.tokens is not None
-        cells = int((context.tokens[0] == PAD).sum()) if tags else None  # tags need no look each
+        cells = None
+        if context is not None and context.tokens is not None:  # tags need no look each
+            cells = int((context.tokens[0] == PAD).sum())
         penalty = doubly_stochastic(decoded.weights[..., :cells], mask)  # (N,)
         per_row = per_row + config.doubly_stochastic * penalty
         parts["doubly_stochastic"] = float(penalty.detach().mean())

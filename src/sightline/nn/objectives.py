@@ -62,13 +62,11 @@ class Likelihood:
     ) -> tuple[Loss, DecoderState | None]:
         """The loss of a batch, from `state` where one is carried over (truncated BPTT)."""
         decoder, hard = model.decoder, model.hard if model.training else None
-        context = None
-        given = batch.targets
-        if state is None:
-            context, given = self.read(model, batch)
+        context, given = self.read(model, batch) if state is None else (None, batch.targets)
         before, targets, samples, expected = given[:, :-1], given[:, 1:], 1, None
         weights = batch.weights
-        if context is not None:
+        if state is None:
+            assert context is not None
             if hard is not None:  # N sampled paths per target, as rows that share a context set
                 samples = hard.config.samples
                 expected = hard.expected_rows(len(targets), targets.device)

@@ -113,4 +113,4 @@ def _array(noted: Any, pipe: Connection, seconds: float, most: int) -> NDArray[A
 
 
 def _bytes_of(array: NDArray[Any]) -> memoryview:
-    return memoryview(array.reshape(-1).view(np.uint8))
+    return memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]

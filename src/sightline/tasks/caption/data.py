@@ -26,6 +26,7 @@ from sightline.types import Inputs, Layout, Stream
 if TYPE_CHECKING:
     from sightline.nn.encoders.image import ImageEncoder
     from sightline.nn.model import Batch, EncoderDecoder
+    from sightline.nn.objectives import Likelihood
 
 BATCH = 16  # dev pictures at a time
 
@@ -114,7 +115,8 @@ class CaptionData(ManifestData):
     def build_model(self) -> EncoderDecoder:
         from sightline.tasks.caption.model import build_model, classifier, teach
 
-        recipe, objective = self.recipe, None
+        recipe: CaptionRecipe = self.recipe
+        objective: Likelihood | None = None
         if (recipe.loss.tags or recipe.loss.rename) and recipe.encoder.tags:
             from sightline.nn.objectives import WithTags
 

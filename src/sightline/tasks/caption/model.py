@@ -91,7 +91,8 @@ def classifier(recipe: CaptionRecipe) -> Callable[[Inputs], Tensor]:
 
     @torch.no_grad()
     def logits(inputs: Inputs) -> Tensor:
-        return network.cells(inputs).values.mean(1) @ matrix.t() + bias
+        mean: Tensor = network.cells(inputs).values.mean(1)
+        return mean @ matrix.t() + bias
 
     return logits
 
