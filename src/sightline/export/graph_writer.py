@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -50,6 +52,13 @@ class Graph:
         self.named: dict[Any, str] = {}  # of few numbers: their constant
         self.stored: list[Stored] = []
         self.count = 0
+
+    @contextmanager
+    def finely(self) -> Iterator[None]:
+        """What is written within a `with` computes in float32, its weights in 16 bits."""
+        weights, self.weights = self.weights, "int16"
+        yield
+        self.weights = weights
 
     def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """One operation with one output: its name."""

@@ -95,7 +95,8 @@ def start_graph(
         outputs |= _pointers(g, decoder, decoder.output)
     if isinstance(decoder.output, CopyHead):
         key = decoder.output.pointer.key
-        outputs["tag_keys"] = g("Add", g.product("tags", key.weight), g.vector(key.bias))
+        with g.finely():
+            outputs["tag_keys"] = g("Add", g.product("tags", key.weight), g.vector(key.bias))
     if isinstance(decoder, FusedDecoder):
         nothing = g("Mul", g("ReduceSum", mean, g.shape(1), keepdims=1), g.number(0.0))  # (B, 1)
         size = g.shape(1, decoder.prior.recurrent.hidden)
@@ -241,8 +242,10 @@ def _logits(g: Graph, decoder: Decoder, readout: str, matrix: str) -> str:
 
 def _copy(g: Graph, head: CopyHead, readout: str, logits: str) -> str:
     """log p of each token, written or copied, (N, V)."""
-    share = g("Sigmoid", g.linear(readout, head.share.weight, head.share.bias))  # (N, 1)
-    scores = scores_of(g, head.pointer, g.linear(readout, head.pointer.query.weight), "tag_keys")
+    with g.finely():  # few positions, whose shares are the output: in 8 bits captions suffer
+        share = g("Sigmoid", g.linear(readout, head.share.weight, head.share.bias))  # (N, 1)
+        query = g.linear(readout, head.pointer.query.weight)
+    scores = scores_of(g, head.pointer, query, "tag_keys")
     weights = g("Softmax", scores, axis=2)  # (B, rows of one, K)
     tokens = g("Unsqueeze", "tag_tokens", g.shape(1))
     tokens = g("Flatten", g("Expand", tokens, g("Shape", weights)), axis=2)  # (N, K)
