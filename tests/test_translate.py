@@ -177,6 +177,20 @@ def test_a_line_of_ten_thousand_words_is_translated_in_parts(translator):
     ]
 
 
+def test_training_that_starts_from_a_model_keeps_its_tokens(folder, tmp_path, translator):
+    """Its weights belong to them, whatever words the new text has."""
+    rows = [json.loads(line) for line in (folder / "toy.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["source"] = f"{row['source']} novel"
+    (tmp_path / "other.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    settings = recipe(tmp_path / "other.jsonl", steps=1)
+    assert "novel" in TranslationData(settings).source_language.vocab.ids
+    starts = replace(settings.training, initial=str(folder / "run"))
+    data = TranslationData(replace(settings, training=starts))
+    assert data.source_language.vocab == translator.reader.sentences.vocab
+    assert data.target_language.vocab == translator.codec.vocab
+
+
 def test_every_sentence_of_a_line_is_translated(translator, tmp_path):
     first, second = "the dog sees a cat .", "the red dog sees a bird ."
     both = translator.describe(f"{first} {second}", n_best=2)
