@@ -112,7 +112,8 @@ def test_the_command_writes_the_manifest_with_its_references(tmp_path):
     assert done.exit_code == 0, done.output
     assert "2 items with 3 texts (train 1, dev 1, test 0)" in done.output
     lines = [json.loads(line) for line in (tmp_path / "m.jsonl").read_text().splitlines()]
-    assert lines[1] == {"id": "dev-1", "source": "zwei", "targets": ["two", "2"], "split": "dev"}
+    dev_item = {"id": "m-dev-1", "source": "zwei", "targets": ["two", "2"], "split": "dev"}
+    assert lines[1] == dev_item  # m: manifests of other names can be trained on with it
     alone = CliRunner().invoke(prepare, [*arguments, "--test-reference", names["en"]])
     assert isinstance(alone.exception, DataError)
 

@@ -5,7 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sightline.config import VocabularyConfig
-from sightline.data.sentences import Sentences, clean, mark_words, unmark_words
+from sightline.data.sentences import (
+    Sentences,
+    clean,
+    mark_words,
+    sentence_starts,
+    unmark_words,
+)
 from sightline.media.text import read_lines
 
 TEXTS = [
@@ -62,6 +68,39 @@ def test_a_long_text_is_cut_after_sentences_or_words_or_anywhere(kind):
     whole = [sentences.text(part) for part in sentences.parts(tokens, len(tokens) - 1)]
     assert whole[0] == "One two three."
     assert sentences.parts([], 5) == []
+
+
+@pytest.mark.parametrize("kind", ["word", "char", "bpe"])
+def test_a_text_is_cut_into_its_sentences(kind):
+    text = "A dog runs. Does a cat sleep? Yes!"
+    sentences = Sentences.learn(VocabularyConfig(kind, size=300), [text])
+    parts = sentences.parts(sentences.split(text), 100)
+    assert [sentences.text(part) for part in parts] == [
+        "A dog runs.",
+        "Does a cat sleep?",
+        "Yes!",
+    ]
+    assert [token for part in parts for token in part] == sentences.split(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Hi. How are you?", 2),
+        ("Dr. Smith met J. Brown at St. Paul's. It was 5 p.m. We left.", 3),
+        ("No. 5 is mine. No. I can't.", 3),
+        ('"Stop!" he said. "I am tired." He sat down.', 3),
+        ("hello. how are you? i am fine", 3),  # no capitals: they tell nothing
+        ("It costs 3.50 euros, i.e. nothing.", 1),
+        ("Wait ... what ?!", 1),
+        ("You and I. We two.", 2),
+        ("مرحبا. كيف حالك؟ بخير.", 3),
+        ("", 0),
+        ("...", 1),
+    ],
+)
+def test_full_stops_of_titles_and_initials_end_no_sentence(text, count):
+    assert len(sentence_starts(text.split())) + bool(text) == count
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr", "cs"])

@@ -177,6 +177,38 @@ def test_a_line_of_ten_thousand_words_is_translated_in_parts(translator):
     ]
 
 
+def test_training_that_starts_from_a_model_keeps_its_tokens(folder, tmp_path, translator):
+    """Its weights belong to them, whatever words the new text has."""
+    rows = [json.loads(line) for line in (folder / "toy.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["source"] = f"{row['source']} novel"
+    (tmp_path / "other.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    settings = recipe(tmp_path / "other.jsonl", steps=1)
+    assert "novel" in TranslationData(settings).source_language.vocab.ids
+    starts = replace(settings.training, initial=str(folder / "run"))
+    data = TranslationData(replace(settings, training=starts))
+    assert data.source_language.vocab == translator.reader.sentences.vocab
+    assert data.target_language.vocab == translator.codec.vocab
+
+
+def test_every_sentence_of_a_line_is_translated(translator, tmp_path):
+    first, second = "the dog sees a cat .", "the red dog sees a bird ."
+    both = translator.describe(f"{first} {second}", n_best=2)
+    alone = translator.describe([first, second], n_best=2)
+    assert both.text == " ".join(each.text for each in alone)
+    assert both.alternatives[0].text == " ".join(each.alternatives[0].text for each in alone)
+    assert both.score == pytest.approx(sum(each.score for each in alone), abs=1e-4)
+    links = alignment_of(translator, both).links()
+    mine, other = (alignment_of(translator, each).links() for each in alone)
+    assert [(s, t) for s, t, _ in links] == [
+        *((s, t) for s, t, _ in mine),
+        *((s + 6, t + len(mine)) for s, t, _ in other),
+    ]
+    alignment_of(translator, both).figure(tmp_path / "both.svg")
+    with pytest.raises(UserError, match="a prefix begins one sentence"):
+        translator.describe(f"{first} {second}", prefix="la")
+
+
 def test_unknown_words_come_from_the_source_or_the_lexicon(folder, tmp_path):
     """Two nouns are in no vocabulary: one is the same in both languages, one is looked up."""
 

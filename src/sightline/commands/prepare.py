@@ -161,7 +161,7 @@ def parallel(
             splits[name] = [*pair, *(more or [])]
         elif more:
             raise DataError(f"--{name}-reference adds to --{name} SOURCE TARGET; give that too")
-    _write(from_parallel(splits), out)
+    _write(from_parallel(splits, out.stem), out)
 
 
 @prepare.command()

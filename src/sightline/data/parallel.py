@@ -15,16 +15,19 @@ LONG = 1000  # a line of more words gets a note
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 
 
-def from_parallel(splits: Mapping[Split, Sequence[Path]]) -> Prepared:
-    """Examples from the files of each split: the source, then one or more translations of it."""
+def from_parallel(splits: Mapping[Split, Sequence[Path]], name: str = "") -> Prepared:
+    """Examples from the files of each split: the source, then one or more translations of it.
+
+    Ids begin with `name`, so that manifests of different names can be trained on together.
+    """
     examples: list[Example] = []
     notes: list[str] = []
     for split, paths in splits.items():
-        examples += _split(split, paths, notes)
+        examples += _split(split, paths, f"{name}-{split}" if name else split, notes)
     return Prepared(examples, notes)
 
 
-def _split(split: Split, paths: Sequence[Path], notes: list[str]) -> list[Example]:
+def _split(split: Split, paths: Sequence[Path], prefix: str, notes: list[str]) -> list[Example]:
     source, *others = paths
     if not others:
         raise DataError(f"{split}: {source} has no translation; give two files")
@@ -46,7 +49,7 @@ def _split(split: Split, paths: Sequence[Path], notes: list[str]) -> list[Exampl
             control.append(number)
         if max(len(text.split()) for text in cleaned) > LONG:
             long.append(number)
-        name = f"{split}-{number}"
+        name = f"{prefix}-{number}"
         examples.append(Example(name, split, targets, "source", source=cleaned[0]))
     if not examples:
         raise DataError(f"{source} and {others[0]} have no pair of lines with text")

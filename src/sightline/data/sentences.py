@@ -7,6 +7,7 @@ no space, so that joining the tokens again is exact.
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from bisect import bisect_right
@@ -26,6 +27,12 @@ _TOKEN = re.compile(rf"(?P<word>[^\s{_PUNCTUATION}{_ALONE}]+)|\S")
 _JOINED = re.compile(rf" ?{JOIN} ?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 _SENTENCE_END = tuple(".!?;。！？；؟।")
+# The end of a sentence, quotes and brackets that close with it included.
+_FULL_STOP = re.compile(r"[.!?…。！？؟।][\"'”’»“)\]]*$")
+_LETTER = re.compile(r"[^\W_]")
+_TITLES = re.compile(
+    r"(mr|mrs|ms|dr|prof|st|mt|gen|col|capt|lt|sgt|rev|hon|mme|mlle|vs|fig)", re.IGNORECASE
+)
 
 
 def clean(text: str) -> str:
@@ -52,6 +59,37 @@ def mark_words(text: str) -> str:
 def unmark_words(text: str) -> str:
     """The inverse of `mark_words`."""
     return _JOINED.sub("", text)
+
+
+def sentence_starts(words: Sequence[str]) -> list[int]:
+    """Which words begin a sentence, the first aside.
+
+    One ends with a full stop that is not a title's or an initial's (`Dr. No`, `J. Smith`), if the
+    next word begins with no small letter: `"Stop!" he said` is one. In a text without capitals,
+    small letters tell nothing.
+    """
+    has_capitals = any(word != word.lower() for word in words)
+    starts: list[int] = []
+    said = False  # whether the sentence has a letter yet
+    for i, (word, following) in enumerate(itertools.pairwise(words), start=1):
+        said = said or _LETTER.search(word) is not None
+        first = _LETTER.search(following)
+        if not (said and first and _FULL_STOP.search(word)) or _abbreviates(word, first[0]):
+            continue
+        if not (has_capitals and first[0].islower()):
+            starts.append(i)
+            said = False
+    return starts
+
+
+def _abbreviates(word: str, following: str) -> bool:
+    """Whether a word's full stop makes it an abbreviation, by the letter that follows."""
+    name = word.removesuffix(".").lstrip("\"'“‘(")
+    if name == word or not name:
+        return False
+    initial = len(name) == 1 and name.isupper() and name != "I"
+    number = name == "No" and following.isdigit()
+    return initial or number or _TITLES.fullmatch(name) is not None
 
 
 class Sentences:
@@ -108,7 +146,14 @@ class Sentences:
         return spans
 
     def parts(self, tokens: list[str], longest: int) -> list[list[str]]:
-        """Parts of at most `longest` tokens, cut after a sentence, or else after a word."""
+        """The sentences of a text; what has more than `longest` tokens is cut after a word."""
+        words = self.words(tokens)
+        starts = [words[i][1] for i in sentence_starts([word for word, _, _ in words])]
+        edges = itertools.pairwise([0, *starts, len(tokens)])
+        return [part for a, b in edges for part in self._short_parts(tokens[a:b], longest)]
+
+    def _short_parts(self, tokens: list[str], longest: int) -> list[list[str]]:
+        """Parts of at most `longest` tokens, cut after a clause, or else after a word."""
         if len(tokens) <= longest:
             return [tokens] if tokens else []
         words = self.words(tokens)

@@ -61,7 +61,7 @@ class Reader(Protocol):
         """How many examples one search takes together."""
 
     def read(self, source: Any, *, whole: bool = False) -> list[Inputs]:
-        """A source's parts, usually one; a long text has several (unless `whole`), an empty none.
+        """A source's parts, usually one; a text's sentences (unless `whole`), an empty one's none.
 
         A reader may take options of its medium besides, such as a picture's `focus`.
         """
@@ -163,6 +163,8 @@ class Describer:
     ) -> list[Description]:
         """Descriptions of what was read, searched in batches by size; a source's parts joined."""
         ask = ask or self.defaults
+        if ask.prefix and any(len(several) > 1 for several in inputs):
+            raise UserError("a prefix begins one sentence; describe the sentences one by one")
         parts = [part for several in inputs for part in several]
         batches = similar([part.size for part in parts], self.reader.batch)
 

@@ -11,8 +11,9 @@ import numpy as np
 from sightline import config
 from sightline.data import batching
 from sightline.data.sentences import Sentences
-from sightline.data.vocabulary import BEGIN, END, VOCAB
+from sightline.data.vocabulary import BEGIN, END, VOCAB, Vocabulary
 from sightline.errors import DataError
+from sightline.runtime.model_folder import find_model
 from sightline.tasks.data import ManifestData, Minibatches, some_names
 from sightline.tasks.translate import fusion
 from sightline.tasks.translate.parts import SOURCE_VOCAB, SentenceReader, TranslationCodec
@@ -37,12 +38,16 @@ class TranslationData(ManifestData):
         trusted = [(e, *target) for e in self.train for target in self.trusted(e)]
         texts = [(str(example.source), text) for example, text, _ in trusted]
         self.trained: fusion.Trained | None = None
-        if recipe.fusion is None:
-            self.source_language = Sentences.learn(recipe.source, (source for source, _ in texts))
-            self.target_language = Sentences.learn(recipe.target, (target for _, target in texts))
-        else:
+        if recipe.fusion is not None:
             self.trained = fusion.find(recipe.fusion)
             self.source_language, self.target_language = self.trained.source, self.trained.target
+        elif recipe.training.initial is not None:  # its weights belong to its tokens
+            folder = find_model(recipe.training.initial)
+            self.source_language = Sentences(Vocabulary.load(folder / SOURCE_VOCAB))
+            self.target_language = Sentences(Vocabulary.load(folder / VOCAB))
+        else:
+            self.source_language = Sentences.learn(recipe.source, (source for source, _ in texts))
+            self.target_language = Sentences.learn(recipe.target, (target for _, target in texts))
         source, target = self.source_language.vocab, self.target_language.vocab
         self.reader = SentenceReader(self.source_language, recipe.longest)
         self.codec = TranslationCodec(self.target_language, recipe, source.kind == target.kind, {})

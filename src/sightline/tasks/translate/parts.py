@@ -24,7 +24,7 @@ SOURCE_VOCAB = "source_vocab.json"
 
 @dataclass(frozen=True)
 class SentenceReader:
-    """A text as token ids with an end token; one that is too long is read in parts."""
+    """A text as token ids with an end token: its sentences, a long one in parts."""
 
     sentences: Sentences
     longest: int
@@ -33,7 +33,8 @@ class SentenceReader:
 
     def read(self, source: str, *, whole: bool = False) -> list[Inputs]:
         tokens = self.sentences.split(source)
-        parts = self.sentences.parts(tokens, max(1, len(tokens)) if whole else self.longest)
+        whole_text = [tokens] if tokens else []
+        parts = whole_text if whole else self.sentences.parts(tokens, self.longest)
         return [self._inputs(part) for part in parts]
 
     def _inputs(self, tokens: list[str]) -> Inputs:
