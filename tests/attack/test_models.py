@@ -173,6 +173,9 @@ def test_a_lexicon_added_to_an_export_gets_its_hash(tmp_path):
         None, [], {}, {"spec": {}, "grid": []}, {"spec": {}, "grid": ["x", 2]},
         {"spec": {"size": 10**9}, "grid": [3, 3]}, {"spec": {"size": "a"}, "grid": [3, 3]},
         {"spec": {"size": 70}, "grid": [10**9, 10**9]}, {"spec": {"evil": 1}, "grid": [3, 3]},
+        {"spec": {"size": 70, "mean": [1, 2, 3, 4]}, "grid": [3, 3]},
+        {"spec": {"size": 70, "std": [1, 0, 1]}, "grid": [3, 3]},
+        {"spec": {"size": 70, "scale": "\x1b[2J"}, "grid": [3, 3]},
     ],
 )  # fmt: skip
 def test_sizes_of_pictures_are_checked(tmp_path_factory, pictures):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import math
 import os
 import stat
 import threading
@@ -325,6 +326,11 @@ class ImageSpec:
             raise DataError(f'image mode must be "crop" or "squeeze", not {self.mode!r}')
         if self.resample not in _RESAMPLING:
             raise DataError(f"image resample must be one of {list(_RESAMPLING)}: {self.resample!r}")
+        numbers = [self.scale, *_three(self.mean, "mean"), *_three(self.std, "std")]
+        if not all(isinstance(n, int | float) and math.isfinite(n) for n in numbers):
+            raise DataError(f"image scale, mean and std must be numbers, not {str(numbers)[:99]!r}")
+        if 0 in self.std:
+            raise DataError("image std must not be 0")
 
     def to_json(self) -> dict[str, Any]:
         values = asdict(self)
@@ -341,6 +347,13 @@ class ImageSpec:
             k: tuple(v) if isinstance(v, list) else v for k, v in values.items()
         }
         return ImageSpec(**plain)
+
+
+def _three(values: Any, name: str) -> Sequence[Any]:
+    """One for each colour."""
+    if not isinstance(values, tuple) or len(values) != 3:
+        raise DataError(f"image {name} must have three numbers, not {str(values)[:99]!r}")
+    return values
 
 
 def visible_box(height: float, width: float, spec: ImageSpec) -> tuple[float, float, float, float]:
