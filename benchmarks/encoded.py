@@ -26,7 +26,8 @@ class EncodedPictures:
 
     def encode(self, inputs: Inputs) -> ContextSet:
         values = inputs["vectors"].values.astype(np.float32)
-        return ContextSet(values, np.ones(values.shape[:2], dtype=bool))
+        tokens = inputs["named"].values if "named" in inputs else None
+        return ContextSet(values, np.ones(values.shape[:2], dtype=bool), tokens=tokens)
 
     def given_to(self, captioner: Describer) -> Describer:
         return replace(captioner, reader=self, encoder=self)
@@ -38,6 +39,9 @@ def encode_pictures(
     pictures = []
     for source in counted(sources, len(sources), "reading pictures"):
         (inputs,) = captioner.reader.read(source)
-        vectors = Stream(captioner.encode(inputs).values.astype(dtype))
-        pictures.append(replace(inputs, streams={"vectors": vectors}))
+        context = captioner.encode(inputs)
+        streams = {"vectors": Stream(context.values.astype(dtype))}
+        if context.tokens is not None:  # tags
+            streams["named"] = Stream(context.tokens)
+        pictures.append(replace(inputs, streams=streams))
     return EncodedPictures(pictures)
