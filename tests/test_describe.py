@@ -35,7 +35,7 @@ def test_json_has_one_object_per_file_in_order_and_a_bad_file_does_not_stop_the_
     for line in lines:
         if line["file"] in ("85.png", "86.png"):
             assert set(line) == {
-                *("file", "text", "score", "tokens", "log_probs"),
+                *("file", "text", "score", "tokens", "log_probs", "confidence"),
                 *("attention", "layout", "alternatives"),
             }
             assert len(line["attention"]) == len(line["tokens"]) == len(line["log_probs"])

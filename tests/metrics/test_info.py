@@ -49,6 +49,7 @@ def test_what_an_export_may_lose_is_in_shown_units():
         "sacrebleu": {"int16": 0.05, "int8": 0.2},
         "loss": {"int16": 0.001, "int8": 0.01},
         "accuracy": {"int16": 0.5, "int8": 1.0},
+        "bracket_f1": {"int16": 0.1, "int8": 0.5},
     }
 
 

@@ -79,7 +79,8 @@ def test_api_command_and_python_give_the_same_caption(
 def test_the_answer_says_what_the_picture_was(server):
     answer = post(server.client, picture_bytes()).json()
     assert set(answer) == {
-        *("request_id", "model", "task", "text", "score", "tokens", "log_probs", "attention"),
+        *("request_id", "model", "task", "text", "score", "tokens", "log_probs", "confidence"),
+        "attention",
         *("layout", "visible_box", "alternatives", "width", "height", "seconds"),
     }
     assert (answer["width"], answer["height"]) == (96, 96)
