@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import sightline
-from sightline.config import DecoderConfig, ImageEncoderConfig, SearchConfig
+from sightline.config import ImageEncoderConfig, SearchConfig
 from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.errors import CheckpointError
 from sightline.export.write import export
@@ -135,7 +135,6 @@ def test_a_graph_that_names_tokens_beyond_the_vocabulary_is_refused(models, monk
 def test_training_adds_the_classifiers_words_to_the_vocabulary(tmp_path):
     extended = Vocabulary("word", WORDS.tokens).extended(["dog", "penguin", "piano"])
     assert extended.tokens == (*WORDS.tokens, "penguin", "piano")
-    assert DecoderConfig().head == "vocabulary"
     (tmp_path / VOCAB).write_text(extended.to_json())
     assert Vocabulary.load(tmp_path / VOCAB) == extended
 
