@@ -97,7 +97,8 @@ class SearchConfig:
     # How much likelier, in nats, a word becomes that the encoder's ImageNet classifier is sure of
     # (encoder.tags), until it is written; 0: not at all
     naming: Weight = 0.0
-    sure: Share = 0.5  # the probability from which the classifier counts as sure
+    sure: Share = 0.3  # the probability from which the classifier counts as sure
+    common: Count = 500  # so many of the commonest words are left to the decoder
 
 
 @dataclass(frozen=True)

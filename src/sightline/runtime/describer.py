@@ -304,8 +304,8 @@ class Describer:
     ) -> Stepper:
         """The model with its language model, if it has one, and what it may not write."""
         stepper = self.stepper if tokens is None else subset(self.stepper, tokens)
-        if self.codec.search.naming and tokens is None:
-            stepper = Naming(stepper, self.codec.search.naming, self.codec.search.sure)
+        if (ask := self.codec.search).naming and tokens is None:
+            stepper = Naming(stepper, ask.naming, ask.sure, ask.common)
         stepper = constrain(stepper, *constraints)
         if self.prior is None:
             return stepper

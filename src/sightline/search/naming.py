@@ -38,17 +38,20 @@ class _NamingState:
 class Naming(Wrapper):
     """A model whose odds for a word are e^bonus times as high, until it is written.
 
-    The word is the one that the encoder is surest of, if it is at least as sure as `least`.
+    The word is the one that the encoder is surest of, if it is at least as sure as `least` and the
+    word is none of the `common` first ones of the vocabulary: of these the model knows by itself
+    what to say ("elephants", "a tennis racquet").
     """
 
-    def __init__(self, stepper: Stepper, bonus: float, least: float) -> None:
+    def __init__(self, stepper: Stepper, bonus: float, least: float, common: int = 0) -> None:
         super().__init__(stepper)
         self.bonus = bonus
         self.least = least
+        self.common = common
 
     def without(self, tokens: Sequence[int]) -> Stepper:
         """The same with these tokens left out of the model's softmax."""
-        return Naming(constrain(self.stepper, Banned(tokens)), self.bonus, self.least)
+        return Naming(constrain(self.stepper, Banned(tokens)), self.bonus, self.least, self.common)
 
     def start(self, context: ContextSet) -> State:
         inner = self.stepper.start(context)
@@ -57,6 +60,7 @@ class Naming(Wrapper):
             place = context.sure.argmax(axis=1)[:, None]  # (B, 1)
             sure = np.take_along_axis(context.sure, place, axis=1)[:, 0] >= self.least
             word[sure] = np.take_along_axis(context.tokens, place, axis=1)[:, 0][sure]
+            word[word < self.common] = NOTHING
         return _NamingState(inner, word)
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:
