@@ -22,6 +22,10 @@ def serve(
     ] = 16,
     time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 30.0,
     upload_limit: Annotated[float, typer.Option(min=0.001, help="Megabytes per file.")] = 20.0,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(help="An origin whose pages may use the API, such as https://example.org."),
+    ] = None,
     api_key_env: Annotated[
         str | None, typer.Option(help="Require the API key that this environment variable holds.")
     ] = None,
@@ -57,4 +61,4 @@ def serve(
     shown = f"[{host}]" if ":" in host else host
     names = ", ".join(each.name for each in models)
     echo(f"Serving {names} at http://{shown}:{listener.getsockname()[1]}/", err=True)
-    Server(Service(models, limits, key)).run([listener])
+    Server(Service(models, limits, key, allow_origin or [])).run([listener])
