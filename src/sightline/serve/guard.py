@@ -22,9 +22,10 @@ from sightline.serve.logs import logger, request_id
 if TYPE_CHECKING:
     from sightline.serve.metrics import Metrics
 
-# The page loads nothing from other origins; the pictures it shows are blobs.
+# The page loads nothing from other origins; the pictures, clips and sounds it shows are blobs.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+    "media-src 'self' blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"  # no text becomes markup or code
 )
@@ -33,7 +34,7 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
-    "permissions-policy": "camera=(self), microphone=(), geolocation=()",
+    "permissions-policy": "camera=(self), microphone=(self), geolocation=()",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }

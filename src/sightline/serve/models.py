@@ -126,6 +126,7 @@ class Models:
                 "route": model.route.path,
                 "description": model.model.recipe.description,
                 "card": model.card and model.card.to_json(),
+                "about": model.route.about(model.model),
                 "attention": _attention(model.model.recipe.model),
                 "beam": model.model.codec.search.beam,
                 "default": defaults[model.task] == model.name,
