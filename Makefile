@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 RECIPE_KEYS := docs/reference/recipe-keys.md
 
-.PHONY: demo test test-slow test-install lint docs-reference bench clean
+.PHONY: demo test test-slow test-install lint docs docs-reference bench clean
 
 demo: $(INSTALLED) ## run the shipped models on the sample photos and write figures to demo/
 	$(BIN)/sightline demo
@@ -29,6 +29,10 @@ docs-reference: $(INSTALLED) ## generate the reference of recipe keys from the d
 	$(BIN)/python tools/recipe_keys.py > $(RECIPE_KEYS).new
 	mv $(RECIPE_KEYS).new $(RECIPE_KEYS)
 
+docs: $(INSTALLED) ## the documentation as a site, in site/, with the API from the docstrings
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 bench: $(INSTALLED) ## every benchmark, in one run on this machine
 	$(BIN)/python -m benchmarks
 
@@ -40,4 +44,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) runs demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) runs demo site .pytest_cache .mypy_cache .ruff_cache
