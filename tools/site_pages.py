@@ -1,4 +1,4 @@
-"""Pages of the documentation's site that are no files of docs/: the API's, one for each package, and
+"""Pages of the documentation that are no files of docs/: the API, a page for each package, and
 CONTRIBUTING. A hook of mkdocs (mkdocs.yml); `make docs` builds the site.
 """
 

@@ -5,17 +5,15 @@ import os
 import re
 
 import pytest
+from small import train_parser, train_reader
 from tests.serve.live_server import running
 from tests.small_models import save_classifier, save_pointer
 
 import sightline
-import toy_stories
-import toy_treebank
 from sightline.serve.models import load_models
 
 SENTENCE = "the dog sees a cat in the garden ."
 PLACES = ((0.2, 0.2), (0.8, 0.3), (0.7, 0.8), (0.3, 0.7), (0.5, 0.5))
-SMALLER = ("training.steps=120", "training.evaluate_every=120")
 
 
 @pytest.fixture(scope="module")
@@ -23,18 +21,13 @@ def folders(a_browser_is_there, tmp_path_factory):
     """A parser and a reader of stories trained in seconds; a classifier and pointers that are not
     trained; what ships for the rest."""
     folder = tmp_path_factory.mktemp("panels")
-    for name, toy in (("trees", toy_treebank), ("stories", toy_stories)):
-        (folder / name).mkdir()
-        toy.write_manifest(folder / name / "toy.jsonl")
-    toy_treebank.train_parser(folder / "trees", "run", *SMALLER)
-    toy_stories.train_reader(folder / "stories")
     return {
         "classes": save_classifier(folder / "classes"),
-        "parser": folder / "trees" / "run",
+        "parser": train_parser(folder / "trees"),
         "hull": save_pointer(folder / "hull"),
         "triangles": save_pointer(folder / "triangles", "delaunay"),
         "numbers": save_pointer(folder / "numbers", "sort"),
-        "stories": folder / "stories" / "run",
+        "stories": train_reader(folder / "stories"),
         "en-de": "en-de",
         "shakespeare": "shakespeare",
     }

@@ -65,10 +65,11 @@ function section([path, method, operation], whole) {
   }
   const example = bodies['application/json']?.example;
   parts.push(make('h3', {}, 'At a command line'), make('pre', { tabIndex: 0 }, curlOf(path, method, example)));
-  parts.push(make('h3', {}, 'Answers'));
-  parts.push(table(['status', ''], Object.entries(operation.responses).map(([status, { description }]) => [status, description])));
+  const statuses = Object.entries(operation.responses).map(([status, { description }]) => [status, description]);
+  const answers = [table(['status', ''], statuses)];
   const answer = operation.responses[200]?.content?.['application/json']?.example;
-  if (answer) parts.push(make('details', {}, make('summary', {}, 'An answer'), make('pre', { tabIndex: 0 }, JSON.stringify(answer, null, 1))));
+  if (answer) answers.push(make('pre', { tabIndex: 0 }, JSON.stringify(answer, null, 1)));
+  parts.push(make('details', {}, make('summary', {}, 'Answers'), ...answers));
   parts.push(trial(path, method, example));
   return make('section', { id, className: 'path' }, ...parts);
 }

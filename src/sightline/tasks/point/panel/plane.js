@@ -40,7 +40,7 @@ export class Plane {
       add(lines, 'polyline', { points: outline.map((j) => at[j].join(',')).join(' ') });
     }
     at.forEach(([x, y], i) => {
-      if (likely[i] > 0.01) add(marks, 'circle', { class: 'likely', cx: x, cy: y, r: 3.4 * Math.sqrt(likely[i]) });
+      if (likely[i] > 0.01) add(marks, 'circle', { class: 'likely', cx: x, cy: y, r: 5 * Math.sqrt(likely[i]) });
       add(marks, 'circle', { class: found.includes(i) ? 'found' : '', cx: x, cy: y, r: 1.1 });
       if (at.length <= NUMBERED) add(marks, 'text', { x: x + 1.6, y: y - 1.4 }, String(i));
     });
