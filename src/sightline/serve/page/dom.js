@@ -7,6 +7,11 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
+/** 1 point, 2 points. */
+export function count(number, noun) {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
 /** A sentence's score, as it is shown after the sentence. */
 export function scoreOf({ score }) {
   const text = score.toFixed(2).replace('-', '−');

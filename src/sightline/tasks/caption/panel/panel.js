@@ -2,6 +2,7 @@
 
 import { about } from '../../about.js';
 import { getJson } from '../../api.js';
+import { count } from '../../dom.js';
 import { isCalm } from '../../pace.js';
 import { linkButton } from '../../panel.js';
 import { Tree } from '../../tree.js';
@@ -257,7 +258,7 @@ class Pictures {
   showPath({ tokens, text }) {
     this.tree.light(tokens);
     const { size } = this.tree.nodes;
-    this.tree.settle(`The search as a tree. ${size} words were kept on the way to: ${text}`);
+    this.tree.settle(`The search as a tree. It kept ${count(size, 'word')} on the way to: ${text}`);
     this.find('#search').hidden = !size;
   }
 }

@@ -1,6 +1,6 @@
 // The panel for parsing: a sentence to type, and its tree, each phrase with where the model looked.
 
-import { make, rove } from '../../dom.js';
+import { count, make, rove } from '../../dom.js';
 import { Panel } from '../../panel.js';
 
 export const title = 'Parsing';
@@ -56,7 +56,7 @@ class Parsing extends Panel {
     this.words = [];
     if (answer.tree) this.find('#phrases').replaceChildren(this.draw(answer.tree));
     this.labels.forEach((label, i) => (label.tabIndex = i ? -1 : 0));
-    this.page.announce(`The tree has ${this.labels.length} phrases over ${this.words.length} words.`);
+    this.page.announce(`The tree has ${count(this.labels.length, 'phrase')} over ${count(this.words.length, 'word')}.`);
   }
 
   /** A phrase with its parts below it, or a word with its tag. */

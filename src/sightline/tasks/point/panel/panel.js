@@ -1,6 +1,6 @@
 // The panel for pointers: points to place, and the outline as the model points at them one by one.
 
-import { make } from '../../dom.js';
+import { count, make } from '../../dom.js';
 import { isCalm } from '../../pace.js';
 import { Panel } from '../../panel.js';
 import { Plane } from './plane.js';
@@ -18,9 +18,9 @@ const WHAT = {
   sort: 'them in order, from left to right',
 };
 
-const ring = (count, radius, x = 0.5, y = 0.5) =>
-  Array.from({ length: count }, (_, i) => {
-    const angle = (2 * Math.PI * 7 * i) / count; // neighbours are not next to each other in the list
+const ring = (size, radius, x = 0.5, y = 0.5) =>
+  Array.from({ length: size }, (_, i) => {
+    const angle = (2 * Math.PI * 7 * i) / size; // neighbours are not next to each other in the list
     return [x + radius * Math.cos(angle), y + radius * Math.sin(angle)];
   });
 const EXAMPLES = [
@@ -34,7 +34,7 @@ class Pointing extends Panel {
     super(root, page, 'point', { examples: EXAMPLES });
     this.plane = new Plane(this.find('#point-plane'), MOST, (points) => {
       this.forget();
-      page.announce(`${points.length} points`);
+      page.announce(count(points.length, 'point'));
     });
     this.find('#point-random').addEventListener('click', () => this.random());
     this.find('#point-clear').addEventListener('click', () => this.place([]));
@@ -46,9 +46,9 @@ class Pointing extends Panel {
   // ---------------------------------------------------------------- points
 
   random() {
-    const count = Math.min(MOST, Math.max(1, Number(this.find('#point-count').value) || 10));
+    const wanted = Math.min(MOST, Math.max(1, Number(this.find('#point-count').value) || 10));
     const draw = () => +(0.05 + 0.9 * Math.random()).toFixed(4);
-    this.place(Array.from({ length: count }, () => [draw(), draw()]));
+    this.place(Array.from({ length: wanted }, () => [draw(), draw()]));
   }
 
   place(points) {

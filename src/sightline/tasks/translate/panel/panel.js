@@ -1,5 +1,6 @@
 // The panel for translation: a text to type, its translation, where each word came from, the search.
 
+import { count } from '../../dom.js';
 import { Panel } from '../../panel.js';
 import { Tree } from '../../tree.js';
 import { Alignment } from './alignment.js';
@@ -55,7 +56,7 @@ class Translation extends Panel {
     const { size } = this.tree.nodes; // none for several sentences, each of which is searched alone
     this.find('#translate-search').hidden = !size;
     this.tree.light(answer.tokens);
-    this.tree.settle(`The search as a tree: ${size} words were kept on the way.`);
+    this.tree.settle(`The search as a tree; kept on the way: ${count(size, 'word')}.`);
     this.page.announce(`Translation: ${answer.text}`);
   }
 }
