@@ -55,8 +55,8 @@ def train_classifier(folder):
     return toy_opinions.train_classifier(folder)
 
 
-def train_pointer(folder, steps=1500):
-    """Hulls of 5 to 10 points, after two minutes."""
+def train_pointer(folder, steps=500):
+    """Hulls of 5 to 10 points."""
     overrides = [
         *("sizes=[5,10]", "encoder.embedding=32", "encoder.hidden=48", "model.embedding=32"),
         *("model.hidden=96", "model.attention.size=48", "batch=64", "training.tensorboard=false"),

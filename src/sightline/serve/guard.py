@@ -95,7 +95,13 @@ class Guard:
             await send(message)
 
         try:
-            await self.inner(scope, receive, send_guarded)
+            if "content-length" in headers and "transfer-encoding" in headers:
+                # a proxy may go by the other one, and take part of the body for another request
+                both = "Content-Length and Transfer-Encoding in one request"
+                refusal = Refusal(400, "bad_request", both, close=True)
+                await _refuse(refusal, scope, receive, send_guarded)
+            else:
+                await self.inner(scope, receive, send_guarded)
         except ClientDisconnect:
             status = DISCONNECTED
             self.metrics.disconnects.inc()
@@ -105,28 +111,17 @@ class Guard:
             self._record(scope, method, status or 500, time.monotonic() - began)
 
     async def _checked(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._refusal(scope["path"], Headers(scope=scope))
-        if refusal is None:
+        """The application, for whom the key opens it."""
+        if self._is_locked(scope["path"], Headers(scope=scope)):
+            refusal = Refusal(401, "no_key", "this service needs a valid API key", close=True)
+            await _refuse(refusal, scope, receive, send)
+        else:
             await self.app(scope, receive, send)
-            return
-        state = scope["state"]
-        state["refused"] = refusal.code
-        await RefusedResponse(refusal, state["request_id"])(scope, receive, send)
 
     def failed(self, error: Exception, name: str | None = None) -> None:
         """Count a bug and log its traceback; the response never contains it."""
         self.metrics.failures.inc()
         logger.error("failed", exc_info=error, extra={"fields": {"request_id": name}})
-
-    def _refusal(self, path: str, headers: Headers) -> Refusal | None:
-        """What is wrong with a request, by its headers alone."""
-        if "content-length" in headers and "transfer-encoding" in headers:
-            # a proxy may go by the other one, and take part of the body for another request
-            both = "Content-Length and Transfer-Encoding in one request"
-            return Refusal(400, "bad_request", both, close=True)
-        if self._is_locked(path, headers):
-            return Refusal(401, "no_key", "this service needs a valid API key", close=True)
-        return None
 
     def _is_locked(self, path: str, headers: Headers) -> bool:
         if self.api_key is None or not path.startswith("/v1/"):
@@ -155,6 +150,12 @@ class Guard:
         }
         fields |= {key: state[key] for key in ("model", "refused") if key in state}
         logger.info("request", extra={"fields": fields})
+
+
+async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+    state = scope["state"]
+    state["refused"] = refusal.code
+    await RefusedResponse(refusal, state["request_id"])(scope, receive, send)
 
 
 def _for_origins(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
