@@ -98,7 +98,8 @@ def test_a_sentence_is_parsed_and_each_phrase_shows_where_it_looked(opened, fold
     shades = "all => all.map(one => Number(one.style.getPropertyValue('--looked')))"
     labels.first.hover()  # S, which the first step opened
     looked = page.locator(".phrases .text").evaluate_all(shades)
-    assert looked == pytest.approx(list(found.attention[0]), abs=1e-3)
+    weights = found.attention[0]  # nearly even ones stay pale
+    assert looked == pytest.approx(list(weights / max(weights.max(), 2 / len(weights))), abs=1e-3)
     labels.first.focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.ariaLabel") == "NP: the dog"

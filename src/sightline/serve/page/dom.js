@@ -12,6 +12,12 @@ export function count(number, noun) {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
+/** Weights as shades in [0, 1]: the greatest is 1, but weights that are nearly even stay pale. */
+export function shades(weights) {
+  const most = Math.max(...weights, 2 / weights.length);
+  return weights.map((weight) => (weight / most).toFixed(4));
+}
+
 /** A sentence's score, as it is shown after the sentence. */
 export function scoreOf({ score }) {
   const text = score.toFixed(2).replace('-', '−');

@@ -1,6 +1,6 @@
 // The panel for classes: a sentence to type, its class, and the words that it was read from.
 
-import { make } from '../../dom.js';
+import { make, shades } from '../../dom.js';
 import { Panel } from '../../panel.js';
 
 export const title = 'Classes';
@@ -37,11 +37,11 @@ class Classes extends Panel {
   show(answer) {
     const weights = answer.attention?.[0] ?? [];
     const words = answer.layout?.labels ?? [];
-    const largest = Math.max(...weights, 1e-9);
+    const shade = shades(weights);
     this.find('#classify-words').replaceChildren(
       ...words.flatMap((word, i) => {
         const span = make('span', { title: `${(100 * weights[i]).toFixed(0)} %` }, word);
-        span.style.setProperty('--weight', (weights[i] / largest).toFixed(3));
+        span.style.setProperty('--weight', shade[i]);
         return [span, ' '];
       }),
     );

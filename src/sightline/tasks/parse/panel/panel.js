@@ -1,6 +1,6 @@
 // The panel for parsing: a sentence to type, and its tree, each phrase with where the model looked.
 
-import { count, make, rove } from '../../dom.js';
+import { count, make, rove, shades } from '../../dom.js';
 import { Panel } from '../../panel.js';
 
 export const title = 'Parsing';
@@ -80,6 +80,7 @@ class Parsing extends Panel {
   light(button, step) {
     const weights = button && this.answer.attention?.[step];
     for (const label of this.labels ?? []) label.classList.toggle('lit', label === button);
-    this.words?.forEach((word, i) => word.style.setProperty('--looked', weights ? weights[i] : 0));
+    const shade = weights && shades(weights);
+    this.words?.forEach((word, i) => word.style.setProperty('--looked', shade ? shade[i] : 0));
   }
 }
