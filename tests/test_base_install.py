@@ -117,6 +117,7 @@ class TestInstalled:
             "caption": ["describe", photo, "--model", name, "--figure", "figure.png"],
             "translate": ["translate", "A dog runs.", "--model", name],
             "language_model": ["sample", name, "--length", "20"],
+            "parse": ["parse", "A dog runs.", "--model", name, "--figure", "trees"],
         }[task]
         assert sightline(*arguments).strip()
 

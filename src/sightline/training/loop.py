@@ -206,7 +206,8 @@ class Trainer:
         self._check(loss, batch)
         self.optimiser.zero_grad(set_to_none=True)
         loss.total.backward()
-        norm = clip_gradient(self.model.parameters(), config.optimiser.clip_norm)
+        optimiser = config.optimiser
+        norm = clip_gradient(self.model.parameters(), optimiser.clip_norm, optimiser.clip_value)
         if not math.isfinite(norm):
             self._stop(f"the gradient became {norm}", batch)
         self.optimiser.step()

@@ -54,3 +54,33 @@ def sample(
 
         draw_surprise(first, figure)
         echo(f"wrote {figure}", err=True)
+
+
+def gradients(
+    models: Annotated[
+        list[str] | None, typer.Argument(help="Runs; none: cells that are not trained.")
+    ] = None,
+    text: Annotated[Path | None, typer.Option(help="What they read; a sonnet by default.")] = None,
+    steps: Annotated[int, typer.Option(min=1, max=1000, help="How far back.")] = 50,
+    out: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")] = Path(
+        "gradients.png"
+    ),
+) -> None:
+    """Draw how a gradient fades or explodes on its way back through time.
+
+    Shown is the largest singular value of the last state's Jacobian by the first: the factor by
+    which a gradient grows at most.
+    """
+    from sightline.media.text import read_text
+    from sightline.samples import FOLDER
+    from sightline.tasks.language_model.gradients import draw, of_new_cells, of_runs
+
+    content = read_text(text or FOLDER / "sonnet.txt")
+    found = of_runs(models, content, steps) if models else of_new_cells(content, steps)
+    shown = sorted({*(n for n in (1, 10, 25, 50, 100) if n < steps), steps})
+    echo(f"{'steps back':28}{'σ(U)':>8}" + "".join(f"{n:>10}" for n in shown))
+    for one in found:
+        values = "".join(f"{one.after(n):>10.2g}" for n in shown)
+        echo(f"{one.name:28}{one.sigma:>8.2f}{values}")
+    draw(found, out)
+    echo(f"wrote {out}", err=True)

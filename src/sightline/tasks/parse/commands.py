@@ -50,7 +50,7 @@ def parse(
     if format not in FORMATS:
         raise UserError(f"--format is one of {', '.join(FORMATS)}, not {format!r}")
     if not model:
-        raise UserError("name a model: --model RUN; repeat it for an ensemble")
+        raise UserError("name a model: --model penn, or a run; repeat it for an ensemble")
     parser = ensemble(*(load_for(name, "parse", device=device) for name in model))
     lines = texts or [line for path in files or [] for line in read_lines(path)]
     each = parser.describe_each(lines, beam=beam, n_best=n_best)
