@@ -411,7 +411,7 @@ def test_a_checkpoint_of_a_newer_format_is_not_resumed(work: Path, call: Call) -
     path = newest(work) / "training.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
     again = call("train", "tiny.yaml", "--out", "run", "--resume", "training.steps=9")
-    refused(again, "written by a newer Sightline (format 99", "pip install -U sightline")
+    refused(again, "written by a newer Sightline (format 99", "pip install -U sightline-attention")
 
 
 # ----------------------------------------------------------------------- resuming and stopping

@@ -132,7 +132,7 @@ def test_missing_meteor_is_said_in_one_line(files, monkeypatch):
     result = CliRunner().invoke(app, [str(files / "results.json"), str(files / "mapping.json")])
     assert result.exit_code == 0
     assert "CIDEr" in result.output
-    assert "pip install 'sightline[meteor]'" in result.output.replace("\n", " ")
+    assert "pip install 'sightline-attention[meteor]'" in result.output.replace("\n", " ")
 
 
 BAD = {

@@ -16,13 +16,9 @@ def average(
     """Average the weights of a run's newest checkpoints (training.keep says how many there are), or
     of several models that were trained on from the same one.
     """
-    from sightline.errors import UserError
     from sightline.runtime.model_folder import find_model as find
+    from sightline.training.merging import average_checkpoints, average_models
 
-    try:
-        from sightline.training.merging import average_checkpoints, average_models
-    except ModuleNotFoundError as error:
-        raise UserError(f"averaging needs {error.name}: pip install 'sightline[train]'") from None
     if len(models) == 1:
         taken = average_checkpoints(models[0], out, newest)
     else:
