@@ -10,7 +10,9 @@ from sightline.tasks.command_line import echo
 
 def average(
     models: Annotated[list[Path], typer.Argument(help="A run's folder; or several models.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The model's folder to write.")],
+    out: Annotated[
+        Path, typer.Option("--output", "--out", "-o", help="The model's folder to write.")
+    ],
     newest: Annotated[int, typer.Option(min=1, help="Of one run: how many checkpoints.")] = 5,
 ) -> None:
     """Average the weights of a run's newest checkpoints (training.keep says how many there are), or

@@ -154,7 +154,8 @@ def file_stamp(path: Path) -> str:
 def _bad_files(bad: Mapping[str, str], total: int) -> DataError:
     shown = list(bad.values())[:_SHOWN]
     more = [f"… and {len(bad) - _SHOWN} more"] if len(bad) > _SHOWN else []
-    first = f"{len(bad)} of {total} files cannot be used; fix or remove them, or skip them:"
+    first = f"{len(bad)} of {total} files cannot be used; fix or remove them, or leave them out "
+    first += "with `sightline features MANIFEST --skip-bad --output GOOD.jsonl`:"
     return DataError("\n  ".join([first, *shown, *more]))
 
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -139,6 +140,15 @@ def standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise UserError("standard input is closed; give it a file or a pipe")
     return sys.stdin.buffer
+
+
+def apart(stream: BinaryIO) -> BinaryIO:
+    """The same file for a thread of its own, so that Python, which closes its own streams when it
+    exits, does not wait for a thread that still reads."""
+    try:
+        return os.fdopen(os.dup(stream.fileno()), "rb")
+    except OSError:  # no file, in tests
+        return stream
 
 
 def one_thread() -> None:

@@ -13,6 +13,7 @@ SPEC = TaskSpec(
     reader=lazy("sightline.tasks.translate.parts:reader"),
     codec=lazy("sightline.tasks.translate.parts:codec"),
     metrics=("sacrebleu", "chrf"),
+    right=("chrf", 50),  # about half of everyday sentences: docs/lab/confidence.md
     local_paths=("manifest", "fusion.translator", "fusion.language_model", "training.initial"),
     files=("lexicon.json",),
     commands={
