@@ -18,7 +18,6 @@ def models(
 ) -> None:
     """List the models that come with Sightline: what each does, its size and scores."""
     from sightline import zoo
-    from sightline.config import top_level
     from sightline.errors import UserError
 
     names = zoo.names()
@@ -31,7 +30,7 @@ def models(
     for each in names if name is None else [name]:
         folder, card = zoo.FOLDER / each, card_of(each)
         shown[each] = {
-            "task": top_level(folder / "config.yaml", "task"),
+            "task": task_of(each),
             "megabytes": round(sum(f.stat().st_size for f in folder.iterdir()) / 1e6, 1),
             "about": about(card),
             "score": row_of(card, "Score"),
@@ -46,6 +45,13 @@ def models(
         echo(f"    {said['about']}")
         echo(f"    Score: {said['score']}")
     echo("\nThe whole card of one, with its limits and terms: sightline models NAME")
+
+
+def task_of(name: str) -> str:
+    from sightline import zoo
+    from sightline.config import top_level
+
+    return top_level(zoo.FOLDER / name / "config.yaml", "task") or ""
 
 
 def card_of(name: str) -> str:

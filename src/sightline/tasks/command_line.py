@@ -142,6 +142,20 @@ def standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
+def lines_of(files: Sequence[Path]) -> list[str]:
+    """The lines of text files; those of standard input for a `-`."""
+    from sightline.media.text import decode, read_lines
+
+    lines: list[str] = []
+    for path in files:
+        if str(path) == "-":
+            text = decode(standard_input().read(), "standard input").removesuffix("\n")
+            lines += [line.removesuffix("\r") for line in text.split("\n")]
+        else:
+            lines += read_lines(path)
+    return lines
+
+
 def apart(stream: BinaryIO) -> BinaryIO:
     """The same file for a thread of its own, so that Python, which closes its own streams when it
     exits, does not wait for a thread that still reads."""

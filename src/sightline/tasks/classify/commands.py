@@ -18,6 +18,7 @@ from sightline.tasks.command_line import (
     Quiet,
     echo,
     echo_json,
+    lines_of,
     writing_to,
 )
 
@@ -43,12 +44,11 @@ def classify(
     quiet: Quiet = False,
 ) -> None:
     """Tell the class of each sentence and how sure it is; empty lines stay empty."""
-    from sightline.media.text import read_lines
 
     if bool(texts) == bool(files):
         raise DataError("give sentences, or files of them with --input")
     classifier = load_classifiers(model or [], device)
-    lines = texts or [line for path in files or [] for line in read_lines(path)]
+    lines = texts or lines_of(files or [])
     described = classifier.describe_each(lines, n_best=n_best)
     with writing_to(output):
         for number, (line, found) in enumerate(zip(lines, described, strict=True), start=1):

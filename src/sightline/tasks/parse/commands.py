@@ -18,6 +18,7 @@ from sightline.tasks.command_line import (
     Quiet,
     echo,
     echo_json,
+    lines_of,
     writing_to,
 )
 
@@ -48,7 +49,6 @@ def parse(
     Words are cut as the Penn Treebank cuts them, unless punctuation stands alone already.
     """
     from sightline.figures.phrases import draw_tree
-    from sightline.media.text import read_lines
     from sightline.tasks import load_for
     from sightline.tasks.parse.parts import ensemble, tree_of
 
@@ -59,7 +59,7 @@ def parse(
     if not model:
         raise UserError("name a model: --model RUN; repeat it for an ensemble")
     parser = ensemble(*(load_for(name, "parse", device=device) for name in model))
-    lines = texts or [line for path in files or [] for line in read_lines(path)]
+    lines = texts or lines_of(files or [])
     each = parser.describe_each(lines, beam=beam, n_best=n_best)
     with writing_to(output):
         for number, (source, description) in enumerate(zip(lines, each, strict=True), start=1):

@@ -17,6 +17,7 @@ from sightline.tasks.command_line import (
     Quiet,
     echo,
     echo_json,
+    lines_of,
     writing_to,
 )
 
@@ -42,7 +43,6 @@ def point(
 ) -> None:
     """Print, for each set of points, the numbers (from 0) of those that were pointed at."""
     from sightline.errors import UserError
-    from sightline.media.text import read_lines
     from sightline.tasks import load_for
     from sightline.tasks.point.parts import points_of
     from sightline.tasks.point.problems import DIMENSIONS, draw
@@ -56,7 +56,7 @@ def point(
     if random:
         sources = [draw(problem, 1, random, seed)[0]]
     else:
-        lines = texts or [line for path in files or [] for line in read_lines(path)]
+        lines = texts or lines_of(files or [])
         sources = [points_of(line, DIMENSIONS[problem]) for line in lines if line.strip()]
     described = describer.describe_each(sources, beam=beam)
     with writing_to(output):

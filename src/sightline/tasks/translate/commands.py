@@ -28,6 +28,7 @@ from sightline.tasks.command_line import (
     echo,
     echo_csv,
     echo_json,
+    lines_of,
     note,
     standard_input,
     writing_to,
@@ -77,9 +78,7 @@ def translate(
         raise UserError("give --json or --csv, not both")
     lines = None
     if texts or (files and files != [STDIN]):
-        from sightline.media.text import read_lines
-
-        lines = texts or [line for path in files or [] for line in read_lines(path)]
+        lines = texts or lines_of(files or [])
     translator = load_translators(model or [], device, lm, lm_weight)
     ask = {"beam": beam, "n_best": n_best, "shortlist": shortlist}
     number, unsure = 0, []
