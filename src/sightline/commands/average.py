@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sightline.tasks.command_line import echo
+from sightline.tasks.command_line import echo, note
 
 
 def average(
@@ -24,5 +24,5 @@ def average(
     if len(models) == 1:
         taken = average_checkpoints(models[0], out, newest)
     else:
-        taken = average_models([find(model) for model in models], out)
+        taken = average_models([find(model) for model in models], out, note)
     echo(f"{out}: the mean of {', '.join(str(path) for path in taken)}")
