@@ -5,6 +5,7 @@ For the checkpoints of one run, or for models that were trained on from the same
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ from sightline.training.checkpoint import (
     verify,
 )
 
-RELATED = 0.3  # the cosine of models of other seeds is about 0, of one run's checkpoints above 0.5
+RELATED = 0.3  # the cosine of models that began with other random weights is about 0
 
 
 def average_checkpoints(run: Path | str, out: Path | str, newest: int = 5) -> list[Path]:
@@ -99,4 +100,4 @@ def _likeness(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> float:
         return 1.0
     product = sum(float((one[n].double() * other[n].double()).sum()) for n in names)
     norms = [sum(float(m[n].double().square().sum()) for n in names) for m in (one, other)]
-    return product / max((norms[0] * norms[1]) ** 0.5, 1e-30)
+    return product / max(math.sqrt(norms[0] * norms[1]), 1e-30)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 BATCH = 512  # lines translated together, sorted by length among themselves
 COLUMNS = ("line", "source", "text", "score", "confidence")
 STDIN = Path("-")
-UNSURE = 0.2  # a confidence below which a line is pointed out: docs/lab/confidence.md
+UNSURE = 0.1  # a confidence below which a line is pointed out: docs/lab/confidence.md
 PAIRS = 1024  # pairs aligned together
 
 
