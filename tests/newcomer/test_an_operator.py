@@ -1,0 +1,42 @@
+"""An operator: the real service, asked over HTTP, and stopped."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from sightline.samples import samples
+
+pytest.importorskip("fastapi", reason="the extra serve")
+
+
+def test_the_service_starts_says_what_it_serves_and_stops(here, cli_environment):
+    command = [sys.executable, "-m", "sightline", "serve", "-m", "default", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=here, env=cli_environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        address = re.search(r"Serving default at (http://\S+)/", first)
+        assert address, first
+        for line in process.stderr:  # until it answers
+            if "started" in line or "ready" in line:
+                break
+        with urllib.request.urlopen(f"{address[1]}/v1/models", timeout=60) as answer:
+            listed = json.load(answer)
+        assert "default" in json.dumps(listed)
+        assert samples()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def test_what_cannot_be_served_is_one_line(typed, here):
+    done = typed("sightline serve -m nothing --port 0", code=2)
+    assert done.err.count("\n") == 1
+    assert "nothing" in done.err
