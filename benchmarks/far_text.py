@@ -24,6 +24,7 @@ from sightline.tasks.calibration import judge
 
 OUT = Path("far_text")
 FAR = {"de": "europarl", "fr": "hansards"}
+MOST = {"tatoeba": 600, "multi30k": 400}
 BARS = (0.05, 0.1, 0.2, 0.3)
 Pairs = list[tuple[str, str]]
 
@@ -38,8 +39,8 @@ def pairs_of(data: Path, language: str) -> dict[str, Pairs]:
     else:
         far = [line.split(" ||| ") for line in _lines(gold / "awesome-align/examples/enfr.src-tgt")]
     return {
-        "tatoeba": [tuple(line.split("\t")[:2]) for line in tatoeba][:600],
-        "multi30k": list(zip(*captions, strict=True))[::2][:400],
+        "tatoeba": [tuple(line.split("\t")[:2]) for line in tatoeba],
+        "multi30k": list(zip(*captions, strict=True))[::2],
         FAR[language]: [(_joined(source), _joined(target)) for source, target in far],
     }
 
@@ -57,8 +58,8 @@ def _joined(tokens: str) -> str:
     return text.replace(" 's", "'s").replace("' ", "'").replace(" n't", "n't").strip()
 
 
-def manifest(name: str, pairs: Pairs) -> Path:
-    kept = [pair for pair in pairs if len(pair[0].split()) > 2 and pair[1].strip()]
+def manifest(name: str, pairs: Pairs, most: int) -> Path:
+    kept = [pair for pair in pairs if len(pair[0].split()) > 2 and pair[1].strip()][:most]
     examples = [
         Example(
             f"{name}-{n}", "dev" if n % 2 else "test", (target.strip(),), "source", None, source
@@ -76,7 +77,7 @@ def main() -> None:
     for language, name in zip(FAR, models, strict=True):
         model, sure = load_for(name), read_confidence(find_model(name))
         for source, pairs in pairs_of(data_path(), language).items():
-            path = manifest(f"{source}-{language}", pairs)
+            path = manifest(f"{source}-{language}", pairs, MOST.get(source, len(pairs)))
             found = judge(model, path, "test")
             if sure is None or found is None:
                 continue
