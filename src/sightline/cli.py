@@ -96,7 +96,7 @@ def main() -> None:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         try:
-            app()
+            app(prog_name="sightline")
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()  # here, where an error can still be told

@@ -24,6 +24,8 @@ def piped(cli_environment):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=cli_environment,
+            # as in a terminal, where Ctrl-C is not ignored (it is in a shell's background jobs)
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     return start
@@ -103,4 +105,4 @@ def test_text_far_from_the_training_data_is_pointed_out(typed, here):
     assert near["confidence"] > 0.5
     assert far["confidence"] < 0.1
     assert "attention" not in near
-    assert "note: 1 of 2 lines are probably wrong (line 2)" in done.err
+    assert "note: 1 of 2 lines is probably wrong (line 2)" in done.err

@@ -17,7 +17,7 @@ pytest.importorskip("fastapi", reason="the extra serve")
 
 
 def test_the_service_starts_says_what_it_serves_and_stops(here, cli_environment):
-    command = [sys.executable, "-m", "sightline", "serve", "-m", "default", "--port", "0"]
+    command = [sys.executable, "-m", "sightline", "serve", "--model", "default", "--port", "0"]
     with subprocess.Popen(
         command, cwd=here, env=cli_environment, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -37,6 +37,6 @@ def test_the_service_starts_says_what_it_serves_and_stops(here, cli_environment)
 
 
 def test_what_cannot_be_served_is_one_line(typed, here):
-    done = typed("sightline serve -m nothing --port 0", code=2)
+    done = typed("sightline serve --model nothing --port 0", code=2)
     assert done.err.count("\n") == 1
     assert "nothing" in done.err

