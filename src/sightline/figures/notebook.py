@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import html
 import io
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from sightline.figures.looks import words_of
-from sightline.types import Description
+from sightline.types import Description, Layout
 
 MAP = 72  # pixels of a map's longer side
 SHOWN = 3  # positions named for a word, of those that have no picture
@@ -49,7 +50,7 @@ def _words(description: Description) -> list[str]:
         if layout.kind == "grid":
             looked = _map(mean[: layout.cells].reshape(layout.shape))
         else:
-            looked = _names(mean, layout.labels)
+            looked = _names(*_by_word(mean, layout))
         shown.append(f'<div style="{_CELL}">{html.escape(word)}<br>{looked}</div>')
     return shown
 
@@ -66,7 +67,15 @@ def _map(weights: NDArray[np.float32]) -> str:
     return f'<img alt="" style="{size}" src="data:image/png;base64,{data}">'
 
 
-def _names(weights: NDArray[np.float32], labels: tuple[str, ...]) -> str:
+def _by_word(weights: NDArray[np.float32], layout: Layout) -> tuple[NDArray[Any], list[str]]:
+    """Attention over the pieces of a text as attention over its words."""
+    if layout.kind != "words" or len(layout.labels) != len(weights):
+        return weights, list(layout.labels)
+    spans = words_of(layout.labels)
+    return np.array([weights[a:b].sum() for _, a, b in spans]), [word for word, _, _ in spans]
+
+
+def _names(weights: NDArray[Any], labels: list[str]) -> str:
     if len(labels) != len(weights):
         return ""
     most = np.argsort(-weights, kind="stable")[:SHOWN]
