@@ -10,8 +10,6 @@ import torch
 if TYPE_CHECKING:
     from sightline.training.loop import Trainer
 
-LONG = 50  # steps; shorter trainings are over before they could be timed
-
 
 def opening(trainer: Trainer) -> str:
     """The lines that are printed first."""
@@ -27,7 +25,7 @@ def opening(trainer: Trainer) -> str:
         "; ".join(f"{value:,} {name}" for name, value in sizes(trainer).items()),
         f"{steps:,} steps, {steps / epoch:.3g} epochs of {epoch:,}; evaluated every "
         f"{trainer.config.evaluate_every:,}",
-        expected_time(trainer, steps) if steps >= LONG else "",
+        expected_time(trainer, steps),
     ]
     return "\n".join(line for line in lines if line)
 
