@@ -23,7 +23,7 @@ def opening(trainer: Trainer) -> str:
     lines = [
         f"{where}; {weights:,} weights" + (f", {learned:,} learn" if learned < weights else ""),
         "; ".join(f"{value:,} {name}" for name, value in sizes(trainer).items()),
-        f"{steps:,} steps, {steps / epoch:.3g} epochs of {epoch:,}; evaluated every "
+        f"{steps:,} steps, {steps / epoch:.3g} times through the data; evaluated every "
         f"{trainer.config.evaluate_every:,}",
         expected_time(trainer, steps),
     ]
