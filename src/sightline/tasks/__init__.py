@@ -86,7 +86,9 @@ def _of_other_data(path: Path | str, spec: TaskSpec, overrides: Sequence[str]) -
             continue
         known = {field.name for field in fields(spec.recipe)}
         name = given[key] if given[key][:1] in "[{" else Path(given[key]).name
-        true = {"benchmark": "null", "description": f"{Path(path).stem}, trained on {name}"}
+        true = {"benchmark": "null"}
+        if Path(path).name != "config.yaml":  # a trained model's, which is only evaluated on it
+            true["description"] = f"{Path(path).stem}, trained on {name}"
         return [
             f"{key}={json.dumps(value) if key == 'description' else value}"
             for key, value in true.items()
