@@ -138,8 +138,8 @@ class StoryData(ManifestData):
         fit = nats_per_token(model, self._batches(self.questions[::every]))
         return {**super().evaluate(model), "training_loss": fit}
 
-    def samples(self, model: EncoderDecoder) -> str:
-        return ""
+    def samples(self, model: EncoderDecoder) -> Sequence[str]:
+        return ()
 
 
 def _question(example: Example) -> Question:
