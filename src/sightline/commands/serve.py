@@ -34,15 +34,11 @@ def serve(
     import os
 
     from sightline.errors import UserError
-
-    try:
-        from sightline.serve import logs
-        from sightline.serve.app import Service
-        from sightline.serve.server import Server, bind
-    except ModuleNotFoundError as error:
-        raise UserError(f"serving needs {error.name}: pip install 'sightline[serve]'") from None
+    from sightline.serve import logs
+    from sightline.serve.app import Service
     from sightline.serve.limits import MEGABYTE, Limits
     from sightline.serve.models import load_models
+    from sightline.serve.server import Server, bind
 
     key = None
     if api_key_env is not None:

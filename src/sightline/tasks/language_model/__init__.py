@@ -16,7 +16,11 @@ SPEC = TaskSpec(
     defaults={"temperature": 1.0, "length": 500},
     evaluate=lazy("sightline.tasks.language_model.parts:evaluate"),
     local_paths=("text", "held_out_text", "like", "training.initial"),
-    commands={"sample": "sightline.tasks.language_model.commands:sample"},
+    demo=lazy("sightline.tasks.language_model.demo:demo"),
+    commands={
+        "sample": "sightline.tasks.language_model.commands:sample",
+        "gradients": "sightline.tasks.language_model.commands:gradients",
+    },
     route=lazy("sightline.tasks.language_model.route:route"),
     panel=Path(__file__).parent / "panel",
 )
