@@ -92,9 +92,11 @@ class Block(nn.Module):
             lean = lean.view(rows, -1, count, count).masked_fill(unseen, UNSEEN)
         parts = self.project(self.before(hidden)).view(rows, count, 3, self.heads, -1)
         queries, keys, values = (part.flatten(0, 1) for part in parts.permute(2, 0, 3, 1, 4))
-        size = queries.shape[2]  # (B · heads, M, size)
-        scores = torch.baddbmm(lean.view(-1, count, count), queries, keys.transpose(1, 2), alpha=size**-0.5)
-        seen = torch.bmm(scores.softmax(-1), values).view(rows, self.heads, count, size)
+        scale = (self.join.in_features // self.heads) ** -0.5
+        # (B · heads, M, M), of queries and keys (B · heads, M, width / heads)
+        lean = lean.view(-1, count, count)
+        scores = torch.baddbmm(lean, queries, keys.transpose(1, 2), alpha=scale)
+        seen = torch.bmm(scores.softmax(-1), values).view(rows, self.heads, count, -1)
         hidden = hidden + self.drop(self.join(seen.transpose(1, 2).reshape(rows, count, width)))
         return hidden + self.drop(self.narrow(torch.relu(self.widen(self.between(hidden)))))
 
@@ -103,7 +105,7 @@ def seen_from(points: Tensor) -> Tensor:
     """Direction, distance and its logarithm of each point from each, (B, size + 2, M · M)."""
     axes = points.transpose(1, 2)
     apart = axes[:, :, None] - axes[..., None]  # (B, size, M, M): j seen from i
-    far = apart.square().sum(1, keepdim=True).add(1e-6).sqrt()
+    far = (apart * apart).sum(1, keepdim=True).add(1e-6).sqrt()
     return torch.cat([apart / far, far, far.log()], 1).flatten(2)
 
 
