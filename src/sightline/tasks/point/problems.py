@@ -218,7 +218,7 @@ def rotated(cycle: Answer) -> Answer:
 
 
 def directed(cities: Answer, points: Points) -> Answer:
-    """The same tour counter-clockwise from its leftmost city; the shortest does not cross itself."""
+    """That tour counter-clockwise from its leftmost city; the shortest never crosses itself."""
     cycle = cities if signed_area(points, cities) >= 0 else cities[::-1]
     at = min(range(len(cycle)), key=lambda i: (*points[cycle[i]], cycle[i]))
     return cycle[at:] + cycle[:at]
