@@ -11,17 +11,20 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
+
+from torch import Tensor
 
 from benchmarks import machine
 from sightline.commands.recipes import find_recipe
 from sightline.nn.kernels import fused
+from sightline.nn.kernels.additive import CompiledScorer, Scorer, scorer
 from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.tasks import build_task, read_recipe
 from sightline.training.optimisers import build_optimiser
 
 ROWS, POINTS, REPEATS = 64, 27, 10
-SCORER = fused.scorer
 LSTM = ("encoder.bidirectional=true", "model.hidden=256", "model.attention.size=128")
 GLIMPSE = ("model.attention.kind=content",)
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -36,7 +39,8 @@ def step_of(name: str, overrides: tuple[str, ...]) -> Callable[[], None]:
     sizes = [f"sizes=[{POINTS},{POINTS}]", f"batch={ROWS}"]
     recipe = read_recipe(find_recipe(Path(name)), [*sizes, *overrides])
     task = build_task(recipe)
-    batch, model = task.epoch(0)[0], task.build_model()
+    batch = task.epoch(0)[0]
+    model: Any = task.build_model()
     optimiser = build_optimiser(recipe.training.optimiser, model)
 
     def step() -> None:
@@ -46,6 +50,11 @@ def step_of(name: str, overrides: tuple[str, ...]) -> Callable[[], None]:
         optimiser.step()
 
     return step
+
+
+def by_tiles(keys: Tensor, score: Tensor, each: int, many: bool) -> Scorer | CompiledScorer:
+    """As it was: the scores of a pointer without the kernel for many queries to each key."""
+    return scorer(keys, score, each, many=False)
 
 
 def seconds(step: Callable[[], None]) -> float:
@@ -59,8 +68,7 @@ def main() -> None:
     keep_freed_memory()
     print(machine.describe())
     steps = {name: step_of(*kind) for name, kind in KINDS.items()}
-    # as it was: the scores of a pointer without the kernel for many queries to each key
-    slow = patch.object(fused, "scorer", lambda *given, many: SCORER(*given, many=False))
+    slow = patch.object(fused, "scorer", by_tiles)
     best: dict[tuple[str, str], float] = {}
     for repeat in range(repeats + 1):
         for name, step in steps.items():

@@ -63,7 +63,8 @@ class SetEncoder(nn.Module):
     def forward(self, inputs: Inputs) -> ContextSet:
         points, mask = inputs["points"].values, mask_of(inputs)  # (B, M, size), (B, M)
         places = torch.relu(self.place.weight @ seen_from(points) + self.place.bias[:, None])
-        whole = not torch.jit.is_tracing() and bool(mask.all())  # type: ignore[no-untyped-call]
+        tracing = torch.jit.is_tracing()  # type: ignore[no-untyped-call, attr-defined]
+        whole = not tracing and bool(mask.all())
         unseen = None if whole else ~mask[:, None, None]  # (B, 1, 1, M)
         hidden = self.embed(points)
         for block in self.blocks:
@@ -98,7 +99,9 @@ class Block(nn.Module):
         scores = torch.baddbmm(lean, queries, keys.transpose(1, 2), alpha=scale)
         seen = torch.bmm(scores.softmax(-1), values).view(rows, self.heads, count, -1)
         hidden = hidden + self.drop(self.join(seen.transpose(1, 2).reshape(rows, count, width)))
-        return hidden + self.drop(self.narrow(torch.relu(self.widen(self.between(hidden)))))
+        wide = torch.relu(self.widen(self.between(hidden)))
+        result: Tensor = hidden + self.drop(self.narrow(wide))
+        return result
 
 
 def seen_from(points: Tensor) -> Tensor:
