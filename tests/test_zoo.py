@@ -6,7 +6,7 @@ import sightline
 from sightline import zoo
 from sightline.tasks.translate.alignments import alignment_of
 
-MEGABYTES = {"coco": 25, "default": 40, "shakespeare": 40, "en-de": 15, "en-fr": 15}
+MEGABYTES = {"coco": 25, "default": 40, "shakespeare": 40, "en-de": 15, "en-fr": 15, "hull": 1}
 
 
 def test_these_models_ship():
@@ -32,3 +32,11 @@ def test_a_translator_knows_its_words_and_where_they_came_from(name, dog, beach)
     links = {alignment.target[t]: alignment.source[s] for s, t, _ in alignment.links()}
     assert links[dog] == "dog"
     assert links[f"{beach}."] == "beach."
+
+
+def test_a_hull_is_found_in_any_order():
+    corners, inside = [(0, 0), (9, 1), (8, 8), (1, 7)], [(4, 4), (5, 3)]
+    model = sightline.load("hull")
+    for points in (corners + inside, inside + corners[::-1]):
+        found = [points[int(i)] for i in model.describe(points).text.split()]
+        assert found == corners
