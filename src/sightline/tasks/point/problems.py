@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.search.pointing import turn
-from sightline.tasks.point.recipe import Problem
+from sightline.tasks.point.recipe import PointRecipe, Problem
 
 Points = NDArray[np.float64]  # (n, 2), or (n, 1) of numbers
 Answer = list[int]
@@ -227,3 +227,8 @@ def directed(cities: Answer, points: Points) -> Answer:
     cycle = cities if signed_area(points, cities) >= 0 else cities[::-1]
     at = min(range(len(cycle)), key=lambda i: (*points[cycle[i]], cycle[i]))
     return cycle[at:] + cycle[:at]
+
+
+def sample(recipe: PointRecipe) -> list[NDArray[np.float64]]:
+    """Points for the demo."""
+    return [draw(recipe.problem, 1, 10, seed)[0] for seed in range(2)]
