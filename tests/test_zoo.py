@@ -1,5 +1,6 @@
 """The models that ship: each loads, has its card, and does what the card says."""
 
+import numpy as np
 import pytest
 
 import sightline
@@ -47,7 +48,7 @@ def test_a_hull_is_found_in_any_order():
     corners, inside = [(0, 0), (9, 1), (8, 8), (1, 7)], [(4, 4), (5, 3)]
     model = sightline.load("hull")
     for points in (corners + inside, inside + corners[::-1]):
-        found = [points[int(i)] for i in model.describe(points).text.split()]
+        found = [points[int(i)] for i in model.describe(np.array(points)).text.split()]
         assert found == corners
 
 
