@@ -1,5 +1,6 @@
 """The models that ship: each loads, has its card, and does what the card says."""
 
+import numpy as np
 import pytest
 
 import sightline
@@ -7,7 +8,15 @@ from sightline import zoo
 from sightline.data.trees import read_trees, words_of
 from sightline.tasks.translate.alignments import alignment_of
 
-MEGABYTES = {"coco": 25, "default": 40, "shakespeare": 40, "en-de": 15, "en-fr": 15, "penn": 4}
+MEGABYTES = {
+    "coco": 25,
+    "default": 40,
+    "shakespeare": 40,
+    "en-de": 15,
+    "en-fr": 15,
+    "penn": 4,
+    "hull": 1,
+}
 
 
 def test_these_models_ship():
@@ -33,6 +42,14 @@ def test_a_translator_knows_its_words_and_where_they_came_from(name, dog, beach)
     links = {alignment.target[t]: alignment.source[s] for s, t, _ in alignment.links()}
     assert links[dog] == "dog"
     assert links[f"{beach}."] == "beach."
+
+
+def test_a_hull_is_found_in_any_order():
+    corners, inside = [(0, 0), (9, 1), (8, 8), (1, 7)], [(4, 4), (5, 3)]
+    model = sightline.load("hull")
+    for points in (corners + inside, inside + corners[::-1]):
+        found = [points[int(i)] for i in model.describe(np.array(points)).text.split()]
+        assert found == corners
 
 
 def test_a_parser_writes_trees_of_any_words():

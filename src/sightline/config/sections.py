@@ -118,6 +118,16 @@ class RecurrentConfig:
 
 
 @dataclass(frozen=True)
+class PointEncoderConfig(RecurrentConfig):
+    """An encoder of points: a recurrent one, which reads them in order, or one of a set."""
+
+    # set: `layers` of self-attention of `hidden` numbers, to which the order of points is nothing;
+    # of the keys above it has these two and `dropout`
+    kind: Literal["recurrent", "set"] = "recurrent"
+    heads: Positive = 8  # of a set's attention
+
+
+@dataclass(frozen=True)
 class MemoryConfig:
     """An end-to-end memory network (Sukhbaatar et al. 2015): facts read in hops."""
 

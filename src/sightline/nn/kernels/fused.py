@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from sightline.nn.kernels.additive import scorer
+from sightline.nn.kernels.additive import CompiledScorer, Scorer, scorer
 from sightline.nn.kernels.packing import Packing
 from sightline.types import ContextSet
 
@@ -74,16 +74,22 @@ class _Scores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, keys: Tensor, queries: Tensor, score: Tensor) -> Tensor:
         ctx.save_for_backward(keys, queries, score)
-        return scorer(keys, score, len(queries) // len(keys), many=False)(queries)
+        return _scorer(keys, queries, score)(queries)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         keys, queries, score = ctx.saved_tensors
-        backward = scorer(keys, score, len(queries) // len(keys), many=False).backward()
+        backward = _scorer(keys, queries, score).backward()
         d_queries = backward(queries, d_scores)
         d_keys, d_score = backward.finish()
         return d_keys, d_queries, d_score
+
+
+def _scorer(keys: Tensor, queries: Tensor, score: Tensor) -> Scorer | CompiledScorer:
+    """Of many queries to each example, as where a pointer is taught, not of one."""
+    each = len(queries) // len(keys)
+    return scorer(keys, score, each, many=each > 1)
 
 
 class _Loop(torch.autograd.Function):

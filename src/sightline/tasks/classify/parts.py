@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sightline.data.sentences import JOIN, Sentences, clean, mark_words
+from sightline.data.spelling import spelled
 from sightline.data.vocabulary import SPECIALS, VOCAB, Vocabulary
 from sightline.runtime.codec import Codec
 from sightline.runtime.describer import Describer
@@ -21,7 +22,13 @@ SOURCE_VOCAB = "source_vocab.json"
 
 def normalise(text: str, recipe: ClassifyRecipe) -> str:
     """A text as it is read: words and punctuation apart, whether there was a blank or not."""
-    text = clean(text.lower() if recipe.lower else text)
+    text = apart(text, recipe)
+    return text.lower() if recipe.lower else text
+
+
+def apart(text: str, recipe: ClassifyRecipe) -> str:
+    """The same, its capital letters kept."""
+    text = clean(text)
     return mark_words(text).replace(JOIN, "") if recipe.vocabulary.kind == "word" else text
 
 
@@ -39,10 +46,13 @@ class TextReader:
         tokens = self.vocab.split(text)[: self.recipe.longest] if text else []
         if not tokens:
             return []
-        ids = np.array(Sentences(self.vocab).ids(tokens))
+        streams = {"tokens": Stream.ragged([np.array(Sentences(self.vocab).ids(tokens))])}
+        if self.recipe.encoder.spelling:
+            words = apart(source, self.recipe).split() if self.vocab.kind == "word" else tokens
+            streams["spelling"] = Stream.ragged([spelled(words[: len(tokens)])])
         # one vector, the last state, has no words to show
         layout = Layout("vector") if self.recipe.encoder.summary else Layout.words(tokens)
-        return [Inputs(1, {"tokens": Stream.ragged([ids])}, (layout,))]
+        return [Inputs(1, streams, (layout,))]
 
 
 class ClassCodec(Codec):

@@ -47,12 +47,12 @@ class PointData(TaskData):
         ]
 
     def _solved(
-        self, count: int, size: int, seed: Sequence[int]
+        self, count: int, size: int, seed: Sequence[int], *, quickly: bool = False
     ) -> list[tuple[NDArray[np.float64], Answer]]:
         """Points as they are read, so that an answer is in the network's own positions."""
         points = draw(self.recipe.problem, count, size, [*seed, size])
         read = np.stack([each[reading_order(each, self.recipe)] for each in points])
-        return list(zip(read, solve(self.recipe.problem, read), strict=True))
+        return list(zip(read, solve(self.recipe.problem, read, quickly=quickly), strict=True))
 
     def build_model(self) -> EncoderDecoder:
         from sightline.tasks.point.model import build_model
@@ -65,7 +65,8 @@ class PointData(TaskData):
         sizes = np.random.default_rng(seed).integers(least, most + 1, size=EPOCH)
 
         def batch(size: int, position: int) -> Batch:
-            return _batch(self._solved(self.recipe.batch, size, [*seed, position]))
+            drawn = [*seed, position]
+            return _batch(self._solved(self.recipe.batch, size, drawn, quickly=True))
 
         return Minibatches([int(size) for size in sizes], batch)
 

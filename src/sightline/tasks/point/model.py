@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sightline.errors import ConfigError
 from sightline.nn.decoder import Decoder
-from sightline.nn.encoders.points import PointEncoder
+from sightline.nn.encoders.points import point_encoder
 from sightline.nn.model import EncoderDecoder
 from sightline.nn.objectives import Likelihood
 from sightline.tasks.point.problems import DIMENSIONS
@@ -18,7 +18,7 @@ def build_model(recipe: PointRecipe) -> EncoderDecoder:
         raise ConfigError(f"this task needs model.head=pointer, not {recipe.model.head}")
     if recipe.encoder.summary:
         raise ConfigError("encoder.summary leaves nothing to point at; set it to false")
-    encoder = PointEncoder(recipe.encoder, DIMENSIONS[recipe.problem])
+    encoder = point_encoder(recipe.encoder, DIMENSIONS[recipe.problem])
     decoder = Decoder(recipe.model, 0, encoder.dimension)
     return EncoderDecoder(encoder, decoder, Likelihood(recipe.loss))
 

@@ -44,8 +44,8 @@ class PointRecipe:
     constrained: bool = True  # the search writes only valid outlines, tours, lists
     batch: config.Positive = 128  # instances, all of one size
     test: TestConfig = field(default_factory=TestConfig)
-    encoder: config.RecurrentConfig = field(
-        default_factory=lambda: config.RecurrentConfig(cell="lstm")
+    encoder: config.PointEncoderConfig = field(
+        default_factory=lambda: config.PointEncoderConfig(cell="lstm")
     )
     model: config.DecoderConfig = field(default_factory=_model)
     loss: config.LossConfig = field(default_factory=config.LossConfig)
