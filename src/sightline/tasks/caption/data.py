@@ -124,17 +124,21 @@ class CaptionData(ManifestData):
             keep = classifier(recipe) if learns else None
             objective = WithTags(recipe.loss, recipe.training.scheduled_sampling, keep)
         if recipe.self_critical:
-            from sightline.training.self_critical import CaptionReward, SelfCritical
-
-            references = {e.id: [text for text, _ in self.trusted(e)] for e in self.train}
-            reward = CaptionReward(self.vocab, references, **vars(recipe.reward))
-            most = recipe.search.max_length
-            objective = SelfCritical(reward, recipe.self_critical, most, recipe.loss)
+            objective = self.self_critical()
         model = build_model(recipe, self.vocab, self.network, objective)
         tagger = getattr(model.encoder, "tagger", None)
         if tagger is not None and recipe.encoder.weights != INITIAL:
             teach(tagger, recipe)
         return model
+
+    def self_critical(self) -> Likelihood:
+        """The objective that raises the metrics of the captions that the model writes."""
+        from sightline.training.self_critical import CaptionReward, SelfCritical
+
+        recipe = self.recipe
+        references = {e.id: [text for text, _ in self.trusted(e)] for e in self.train}
+        reward = CaptionReward(self.vocab, references, **vars(recipe.reward))
+        return SelfCritical(reward, recipe.self_critical, recipe.search.max_length, recipe.loss)
 
     def epoch(self, number: int) -> Minibatches:
         sequences = [self._sequences(numbers) for _, numbers in self.examples]
