@@ -26,7 +26,7 @@ def build_clip_encoder(
     if recipe.clip.motion != "none":
         from sightline.nn.encoders.motion import build_motion
 
-        motion = build_motion(recipe.clip.weights if published else None, download=download)
+        motion = build_motion(recipe.clip.weights if published else None)
     return ClipEncoder(network, kept=recipe.encoder.weights == INITIAL, motion=motion)
 
 

@@ -69,5 +69,5 @@ def reader(folder: Path, recipe: ClipRecipe, about: Mapping[str, Any]) -> ClipRe
 
 def reader_for(recipe: ClipRecipe, spec: ImageSpec) -> ClipReader:
     clip = recipe.clip
-    motion = None if clip.motion == "none" else MotionSpec(clip.windows, clip.between)
+    motion = None if clip.motion == "none" else MotionSpec(clip.windows, clip.between, size=clip.size)
     return ClipReader(spec, clip.frames, clip.sampling, motion)

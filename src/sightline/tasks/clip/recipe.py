@@ -23,6 +23,7 @@ class ClipConfig:
     motion: Literal["none", "i3d"] = "none"
     weights: str = "default"  # of the 3-D CNN: a file, package:NAME; as published
     windows: Frames = 8  # so many stretches of 16 frames are read for it
+    size: config.Positive = 224  # of their frames, the side in pixels
     # Frames for the 3-D CNN, which was trained at 25 a second: of a slower film each is repeated,
     # or mixed with the next
     between: Literal["repeated", "interpolated"] = "repeated"
