@@ -18,7 +18,7 @@ SPEC = TaskSpec(
     codec=lazy("sightline.tasks.caption.parts:codec"),
     about=lazy("sightline.tasks.clip.model:about"),
     medium="video",
-    metrics=("perplexity", "bleu", "meteor", "rouge_l", "cider"),
+    metrics=("bleu", "meteor", "rouge_l", "cider", "perplexity"),
     published=json.loads((FOLDER / "published.json").read_text("utf-8")),  # Cho et al. table IV
     local_paths=("manifest", "features", "encoder.weights", "clip.weights", "training.initial"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,7 @@ import numpy as np
 from sightline.errors import CheckpointError
 from sightline.media.image import ImageSpec, preprocess
 from sightline.media.motion import MotionSpec
-from sightline.media.video import Clip, Sampling, read_clip
+from sightline.media.video import Clip, Sampling, read_clip, read_clips
 from sightline.tasks.caption.parts import LARGEST_SIDE
 from sightline.tasks.clip.recipe import ClipRecipe
 from sightline.types import Inputs, Layout, Stream
@@ -33,17 +33,22 @@ class ClipReader:
     def read(
         self, source: Any, *, longest: float = math.inf, whole: bool = False
     ) -> list[Inputs]:
-        if isinstance(source, Clip):
-            return [self.inputs(source, source.frames)]
         clip = read_clip(source, self.count, self.side, sampling=self.sampling, longest=longest)
         return [self.inputs(clip, source)]
+
+    def stretches(
+        self, source: Any, **options: Any
+    ) -> Iterator[tuple[float, float, list[Inputs]]]:
+        """Parts of a film as it is read: start, end, and what is there; see `read_clips`."""
+        for clip in read_clips(source, self.count, self.side, sampling=self.sampling, **options):
+            yield clip.start, clip.end, [self.inputs(clip, source)]
 
     @property
     def side(self) -> int:
         """Of the frames that are kept: somewhat more than the network sees."""
         return self.spec.size * 8 // 7
 
-    def inputs(self, clip: Clip, source: Any = None) -> Inputs:
+    def inputs(self, clip: Clip, source: Any) -> Inputs:
         """Streams "frames" (1, L, 3, S, S) and, with a 3-D CNN, "windows" (1, W, 3, F, S, S)."""
         pixels = np.stack([preprocess(frame, self.spec) for frame in clip.frames])
         streams = {"frames": Stream.ragged([pixels])}
