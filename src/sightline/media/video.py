@@ -177,12 +177,10 @@ def chosen_frames(times: Sequence[float], edges: Sequence[float], count: int) ->
     A shot has its share of them by its length, at least one; of shots without a frame nothing is
     taken, and of more shots than `count` the longest.
     """
+    if len(times) <= count:
+        return list(range(len(times)))
     shots = [s for s in _spans(edges) if any(s[0] <= time < s[1] for time in times)]
-    if not shots:
-        shots = [(edges[0], math.inf)]
-        if len(times) <= 1 or times[-1] <= edges[0]:
-            return list(range(len(times)))[:count]
-        shots = [(edges[0], times[-1])]
+    shots = shots or [(times[0], times[-1])]  # times that stand still
     shots = sorted(sorted(shots, key=lambda s: s[0] - s[1])[:count])
     chosen: set[int] = set()
     for (first, last), share in zip(shots, _shares(shots, count), strict=True):
@@ -281,7 +279,7 @@ def _decoded(container: InputContainer, stream: VideoStream) -> Iterator[VideoFr
     while bad < _BAD_PACKETS:
         try:
             packet = next(packets)
-        except (StopIteration, av.FFmpegError, ValueError, MemoryError):
+        except (StopIteration, av.FFmpegError, OSError, ValueError, MemoryError):
             return
         try:
             yield from packet.decode()
@@ -330,7 +328,7 @@ def _opened(source: VideoSource, name: str) -> Iterator[InputContainer]:
             # a file of ours is given, not its name, and no other may be opened from inside it
             options = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "none"}
             container = av.open(file, options=options, metadata_errors="ignore")
-        except (av.FFmpegError, ValueError, IndexError, MemoryError) as error:
+        except (av.FFmpegError, OSError, ValueError, IndexError, MemoryError) as error:
             raise VideoKindError(f"{name}: {_refusal(file, error)}") from None
         with container:
             yield container

@@ -158,7 +158,7 @@ class CaptionData(ManifestData):
             trust = [[self.trust[n] for n in self.examples[i][1]] for i in members]
             counts = [w for group in trust for w in [*group, *[1.0] * (most - len(group))]]
             name = f"the captions of {some_names(items, 4)}"
-            return _batch(targets, self.pictures.inputs(items, mirrored), name, items, counts)
+            return batch_of(targets, self.pictures.inputs(items, mirrored), name, items, counts)
 
         return Minibatches(self.drawn(lengths, number, weights), make)
 
@@ -170,10 +170,10 @@ class CaptionData(ManifestData):
             some = self.dev[at : at + BATCH]
             texts = [normalise_caption(e.targets[0]) for e in some]
             targets = [[BEGIN, *self.vocab.encode(text), END] for text in texts]
-            yield _batch(targets, self.pictures.inputs([e.id for e in some]))
+            yield batch_of(targets, self.pictures.inputs([e.id for e in some]))
 
 
-def _batch(
+def batch_of(
     targets: list[list[int]],
     inputs: Inputs,
     name: str = "",

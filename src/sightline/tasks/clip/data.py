@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.data.manifest import normalise_caption
+from sightline.data.vocabulary import BEGIN, END
 from sightline.errors import ConfigError
-from sightline.tasks.caption.data import CaptionData
+from sightline.tasks.caption.data import CaptionData, batch_of
 from sightline.tasks.clip.parts import reader_for
 from sightline.tasks.clip.recipe import ClipRecipe
 from sightline.types import Inputs
@@ -20,7 +22,7 @@ from sightline.types import Inputs
 if TYPE_CHECKING:
     from sightline.data.feature_cache import FeatureCache
     from sightline.nn.encoders.clip import ClipEncoder
-    from sightline.nn.model import EncoderDecoder
+    from sightline.nn.model import Batch, EncoderDecoder
 
 
 class ClipData(CaptionData):
@@ -46,6 +48,13 @@ class ClipData(CaptionData):
         mirrored = {e.id: e.media for e in self.train if e.media is not None}
         files = mirrored | {e.id: e.media for e in self.dev if e.media is not None}
         return CachedClips(self.recipe, self.clip_encoder, files, mirrored)
+
+    def dev_batches(self) -> Iterable[Batch]:
+        """All captions: twenty of one clip say much more of a model than its first."""
+        for example in self.dev:
+            texts = [normalise_caption(text) for text in example.targets]
+            targets = [[BEGIN, *self.vocab.encode(text), END] for text in texts]
+            yield batch_of(targets, self.pictures.inputs([example.id]))
 
     def build_model(self) -> EncoderDecoder:
         from sightline.tasks.clip.model import build_clip_model
