@@ -21,6 +21,7 @@ from sightline.runtime.describer import Describer
 from sightline.runtime.model_folder import find_model
 from sightline.tasks import load_model, read_recipe, spec_of
 from sightline.tasks.clip.data import CachedClips
+from sightline.tasks.clip.model import build_clip_encoder
 from sightline.tasks.evaluation import Evaluation, evaluate_manifest
 from sightline.types import Inputs
 
@@ -44,12 +45,9 @@ def cached(run: str, split: str) -> Describer:
     """The run's model, reading clips of this split from the cache."""
     recipe: Any = read_recipe(find_model(run) / "config.yaml")
     model = load_model(run)
-    encoder = model.encoder.model.encoder  # type: ignore[union-attr]
-    from sightline.tasks.clip.model import build_clip_encoder
-
     files = {e.id: e.media for e in read_split(recipe.manifest, split, "video") if e.media}
-    plain = build_clip_encoder(recipe) if recipe.training.initial is None else encoder
-    clips = CachedClips(replace(recipe, encoder=replace(recipe.encoder, mirror=False)), plain, files, {})
+    recipe = replace(recipe, encoder=replace(recipe.encoder, mirror=False))
+    clips = CachedClips(recipe, build_clip_encoder(recipe), files, {})
     return replace(model, reader=ByFile(clips, {os.fspath(p): name for name, p in files.items()}))
 
 
