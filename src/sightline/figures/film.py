@@ -16,7 +16,16 @@ from sightline.figures.files import suffix_of
 from sightline.figures.fonts import Lettering
 from sightline.figures.looks import Look, looks_of
 from sightline.figures.sheet import (
-    FAINT, INK, RULE, SUFFIXES, Colour, Line, Picture, Polyline, Sheet, Text,
+    FAINT,
+    INK,
+    RULE,
+    SUFFIXES,
+    Colour,
+    Line,
+    Picture,
+    Polyline,
+    Sheet,
+    Text,
 )  # fmt: skip
 from sightline.media.video import frames_at
 from sightline.types import Description

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
@@ -192,11 +193,11 @@ def chosen_frames(times: Sequence[float], edges: Sequence[float], count: int) ->
 
 
 def _spans(edges: Sequence[float]) -> list[tuple[float, float]]:
-    return [(a, b) for a, b in zip(edges, edges[1:], strict=False) if b > a]
+    return [(a, b) for a, b in pairwise(edges) if b > a]
 
 
 def _shares(shots: Sequence[tuple[float, float]], count: int) -> list[int]:
-    """Of `count` frames, those of each shot: one, and the rest to whoever has the fewest a second."""
+    """Of `count` frames, those of each shot: one, the rest to whoever has fewest a second."""
     shares = [1] * len(shots)
     for _ in range(count - len(shots)):
         most = max(range(len(shots)), key=lambda i: (shots[i][1] - shots[i][0]) / (shares[i] + 0.5))

@@ -35,7 +35,9 @@ def msrvtt(folder: Path) -> Prepared:
 def _by_clip(path: Path) -> tuple[dict[str, list[str]], dict[str, Split]]:
     content = read_json(path)
     try:
-        captions = {name: [str(text) for text in clip["captions"]] for name, clip in content.items()}
+        captions = {
+            name: [str(text) for text in clip["captions"]] for name, clip in content.items()
+        }
         splits = {name: split_of(clip["split"], str(path)) for name, clip in content.items()}
     except (AttributeError, KeyError, TypeError):
         raise DataError(f"{path}: needs {{clip: {{split, captions}}}}") from None

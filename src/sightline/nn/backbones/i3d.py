@@ -175,5 +175,7 @@ def folded(arrays: Arrays) -> dict[str, Tensor]:
         place = layer.replace("/", ".")
         turned = (kernel * factor).transpose(4, 3, 0, 1, 2).astype(np.float32)
         weights[f"{place}.weight"] = torch.from_numpy(np.ascontiguousarray(turned))
-        weights[f"{place}.bias"] = torch.from_numpy((shift - mean * factor).astype(np.float32).ravel())
+        weights[f"{place}.bias"] = torch.from_numpy(
+            (shift - mean * factor).astype(np.float32).ravel()
+        )
     return weights

@@ -76,9 +76,7 @@ class ClipEncoder(PictureEncoder):
         if self.enter is None:
             return ContextSet(values, mask)
         motion, moves = self._moved(inputs)
-        return ContextSet(
-            torch.cat([values, self.enter(motion)], 1), torch.cat([mask, moves], 1)
-        )
+        return ContextSet(torch.cat([values, self.enter(motion)], 1), torch.cat([mask, moves], 1))
 
     def _moved(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """The vectors of the windows (B, W, D') and their mask."""
@@ -92,6 +90,7 @@ class ClipEncoder(PictureEncoder):
         if mask is None:
             mask = torch.ones_like(values[..., 0], dtype=torch.bool)
         return values, mask
+
 
 def _example(values: Tensor) -> Stream:
     return Stream(values, torch.ones(values.shape[:2], dtype=torch.bool))

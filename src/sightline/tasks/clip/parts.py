@@ -30,15 +30,11 @@ class ClipReader:
     takes: Literal["file", "text"] = "file"
     batch: int = 1  # a clip is as much as many pictures
 
-    def read(
-        self, source: Any, *, longest: float = math.inf, whole: bool = False
-    ) -> list[Inputs]:
+    def read(self, source: Any, *, longest: float = math.inf, whole: bool = False) -> list[Inputs]:
         clip = read_clip(source, self.count, self.side, sampling=self.sampling, longest=longest)
         return [self.inputs(clip, source)]
 
-    def stretches(
-        self, source: Any, **options: Any
-    ) -> Iterator[tuple[float, float, list[Inputs]]]:
+    def stretches(self, source: Any, **options: Any) -> Iterator[tuple[float, float, list[Inputs]]]:
         """Parts of a film as it is read: start, end, and what is there; see `read_clips`."""
         for clip in read_clips(source, self.count, self.side, sampling=self.sampling, **options):
             yield clip.start, clip.end, [self.inputs(clip, source)]
@@ -59,9 +55,7 @@ class ClipReader:
             labels = ["frame"] * len(times) + ["motion"] * len(centres)
             times += centres
         height, width = clip.frames[0].shape[:2]
-        layout = Layout(
-            "frames", times=tuple(times), labels=tuple(labels), size=(width, height)
-        )
+        layout = Layout("frames", times=tuple(times), labels=tuple(labels), size=(width, height))
         return Inputs(1, streams, (layout,))
 
 
@@ -74,5 +68,7 @@ def reader(folder: Path, recipe: ClipRecipe, about: Mapping[str, Any]) -> ClipRe
 
 def reader_for(recipe: ClipRecipe, spec: ImageSpec) -> ClipReader:
     clip = recipe.clip
-    motion = None if clip.motion == "none" else MotionSpec(clip.windows, clip.between, size=clip.size)
+    motion = (
+        None if clip.motion == "none" else MotionSpec(clip.windows, clip.between, size=clip.size)
+    )
     return ClipReader(spec, clip.frames, clip.sampling, motion)
