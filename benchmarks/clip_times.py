@@ -27,7 +27,7 @@ from sightline.config import (
     SearchConfig,
     TrainingConfig,
 )
-from sightline.data.manifest import Example, write_manifest
+from sightline.data.manifest import Example, read_split, write_manifest
 from sightline.tasks import build_task, load_model
 from sightline.tasks.clip.recipe import ClipConfig, ClipRecipe
 from sightline.training.loop import train
@@ -115,9 +115,7 @@ def main() -> None:
     if not run.exists():
         train(build_task(recipe(given.folder, given.steps)), run)
     model = load_model(run)
-    films = sorted(given.folder.glob("*.mp4"))
-    tests = {line for line in (given.folder / "films.jsonl").read_text().splitlines()}
-    chosen = [f for f in films if any(f.name in line and '"test"' in line for line in tests)]
+    chosen = [e.media for e in read_split(given.folder / "films.jsonl", "test", "video") if e.media]
     shares, right = [], 0
     for film, found in zip(chosen, model.describe(chosen), strict=True):
         first, second = (set(part.split("-")) for part in film.stem.split("-then-"))
