@@ -61,7 +61,7 @@ def draw_film(
     weights = weights / np.maximum(weights.max(axis=1, keepdims=True), 1e-9)
     pixels = frames_at(source, times[is_frame].tolist(), CELL)
     height = max(20, min(3 * CELL, round(CELL * pixels[0].shape[0] / pixels[0].shape[1])))
-    groups = [("", times[is_frame], weights[:, is_frame], pixels)]
+    groups: list[tuple[str, Any, Any, Any]] = [("", times[is_frame], weights[:, is_frame], pixels)]
     if not is_frame.all():
         groups.append(("motion", times[~is_frame], weights[:, ~is_frame], None))
     sheet = _Drawing(list(coloured.values()), height)

@@ -76,7 +76,7 @@ def _iso_decoder(head: bytes, name: str) -> str:
         return "AVIF"
     if any(brand in brands for brand in (b"heic", b"heix", b"mif1", b"hevc")):
         raise _unknown(name, "it is HEIC; convert it to JPEG or PNG")
-    raise _unknown(name, "it is an MP4 or MOV video")
+    raise _unknown(name, "it is an MP4 or MOV video, which models of clips read")
 
 
 def _text_kind(head: bytes) -> str:

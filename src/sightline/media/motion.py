@@ -33,7 +33,7 @@ class MotionSpec:
     @property
     def picture(self) -> ImageSpec:
         """The middle of each frame, from −1 to 1."""
-        return ImageSpec(self.size, "crop", 2 / 255, (1.0,) * 3, (1.0,) * 3)  # type: ignore[arg-type]
+        return ImageSpec(self.size, "crop", 2 / 255, (1.0,) * 3, (1.0,) * 3)
 
     def read(self, source: VideoSource, clip: Clip) -> tuple[list[float], NDArray[np.float32]]:
         """The windows' middles, and their pixels (W, 3, F, S, S), of that stretch of a film."""

@@ -231,9 +231,9 @@ class _Frame:
 
     def thumb(self) -> Pixels:
         """A few pixels to tell shots apart by."""
-        return self.decoded.reformat(
-            CutDetector.WIDTH, CutDetector.HEIGHT, format="rgb24", interpolation="AREA"
-        ).to_ndarray()
+        size = CutDetector.WIDTH, CutDetector.HEIGHT
+        small = self.decoded.reformat(*size, format="rgb24", interpolation="AREA")
+        return np.asarray(small.to_ndarray(), np.uint8)
 
 
 def _frames(
@@ -246,8 +246,8 @@ def _frames(
     """Every frame that can be decoded, in order; a VideoError if there is none."""
     with _opened(source, name) as container:
         stream = _film_stream(container, name)
-        aspect = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio or 1
-        aspect = float(aspect) if 1 / 50 <= aspect <= 50 else 1.0
+        given = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio or 1
+        aspect = float(given) if 1 / 50 <= given <= 50 else 1.0
         usual = 1 / float(stream.average_rate or stream.guessed_rate or 25)
         header = container.duration / 1e6 if container.duration else None
         first: float | None = None
@@ -266,7 +266,7 @@ def _frames(
             if each.width * each.height > MAX_FRAME:
                 raise _too_large(name, each.width, each.height)
             progress(now, header)
-            length = float(each.duration * each.time_base) if each.duration else gap
+            length = float(each.duration * (each.time_base or 0)) if each.duration else gap
             yield _Frame(now, now + (length if 0 < length <= 10 else gap), each, aspect, side)
         if not decoded:
             raise VideoError(f"{name}: damaged or cut short: no frame of it can be decoded")
@@ -315,7 +315,11 @@ def _too_large(name: str, width: int, height: int) -> VideoSizeError:
 def _name_of(source: VideoSource) -> str:
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
-    return "clip (bytes)" if isinstance(source, bytes) else str(getattr(source, "name", "clip (stream)"))
+    return (
+        "clip (bytes)"
+        if isinstance(source, bytes)
+        else str(getattr(source, "name", "clip (stream)"))
+    )
 
 
 @contextmanager
@@ -328,7 +332,7 @@ def _opened(source: VideoSource, name: str) -> Iterator[InputContainer]:
         try:
             # a file of ours is given, not its name, and no other may be opened from inside it
             options = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "none"}
-            container = av.open(file, options=options, metadata_errors="ignore")
+            container = av.open(file, "r", options=options, metadata_errors="ignore")
         except (av.FFmpegError, OSError, ValueError, IndexError, MemoryError) as error:
             raise VideoKindError(f"{name}: {_refusal(file, error)}") from None
         with container:

@@ -76,7 +76,7 @@ class Mixed(nn.Module):
         super().__init__()
         a, b, c, d, e, f = channels
         self.dimension = a + c + e + f
-        branches = {
+        branches: dict[str, dict[str, nn.Module]] = {
             "Branch_0": {"Conv3d_0a_1x1": Unit(before, a, 1)},
             "Branch_1": {"Conv3d_0a_1x1": Unit(before, b, 1), "Conv3d_0b_3x3": Unit(b, c, 3)},
             "Branch_2": {"Conv3d_0a_1x1": Unit(before, d, 1), "Conv3d_0b_3x3": Unit(d, e, 3)},

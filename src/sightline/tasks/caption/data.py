@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.data.imagenet import imagenet_words
-from sightline.data.manifest import Example, normalise_caption
+from sightline.data.manifest import Example, Medium, normalise_caption
 from sightline.data.vocabulary import BEGIN, END, VOCAB, Vocabulary
 from sightline.errors import ConfigError
 from sightline.media.image import preprocess, read_image
@@ -34,7 +34,7 @@ BATCH = 16  # dev pictures at a time
 class CaptionData(ManifestData):
     """Trains a captioner on the manifest that its recipe names."""
 
-    medium = "image"
+    medium: ClassVar[Medium] = "image"
     scored = ("bleu", "rouge_l", "cider")  # METEOR is left to `sightline evaluate`
     metrics = ("loss", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider")
 

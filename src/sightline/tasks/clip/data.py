@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.data.manifest import normalise_caption
+from sightline.data.manifest import Medium, normalise_caption
 from sightline.data.vocabulary import BEGIN, END
 from sightline.errors import ConfigError
 from sightline.tasks.caption.data import CaptionData, batch_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class ClipData(CaptionData):
     """As a captioner's, with clips for pictures."""
 
-    medium = "video"
+    medium: ClassVar[Medium] = "video"
 
     def __init__(self, recipe: ClipRecipe) -> None:
         if recipe.encoder.learning != "frozen":
