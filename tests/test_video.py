@@ -228,4 +228,4 @@ def test_without_pyav_it_says_what_to_install(tmp_path):
         "except UserError as error: print(error)\n"
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert "pip install 'sightline[video]'" in said.stdout
+    assert "pip install 'sightline-attention[video]'" in said.stdout

@@ -3,7 +3,7 @@
 `read_clip` samples a whole file; `read_clips` cuts it into stretches, each sampled, while it is
 read. Frames come upright, with square pixels, with the times at which they are shown. A file is
 decoded once from its beginning to its end, its header's duration is not believed, and memory does
-not grow with its length. Needs PyAV: pip install 'sightline[video]'.
+not grow with its length. Needs PyAV, the extra `video`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.errors import UserError, VideoError, VideoKindError, VideoSizeError
+from sightline.errors import UserError, VideoError, VideoKindError, VideoSizeError, install
 from sightline.media.shots import CutDetector
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ def _opened(source: VideoSource, name: str) -> Iterator[InputContainer]:
     try:
         import av
     except ModuleNotFoundError:
-        raise UserError("clips need PyAV: pip install 'sightline[video]'") from None
+        raise UserError(f"clips need PyAV: {install('video')}") from None
     with _file(source, name) as file:
         try:
             # a file of ours is given, not its name, and no other may be opened from inside it

@@ -53,6 +53,7 @@ def _joined(parts: Sequence[Description]) -> Description:
             attention[row : row + len(weights), column : column + weights.shape[1]] = weights
             row, column = row + len(weights), column + weights.shape[1]
         layout = Layout.words([label for p in parts if p.layout for label in p.layout.labels])
+    sure = [part.confidence for part in parts if part.confidence is not None]
     return Description(
         text=" ".join(part.text for part in parts if part.text),
         tokens=tokens,
@@ -60,4 +61,5 @@ def _joined(parts: Sequence[Description]) -> Description:
         log_probs=tuple(value for part in parts for value in part.log_probs),
         attention=attention,
         layout=layout,
+        confidence=min(sure, default=None),  # of the part that is least sure
     )

@@ -42,10 +42,11 @@ def evaluate_manifest(
     examples = read_split(data or describer.recipe.manifest, split, spec.medium)
     sources = [example.media or str(example.source) for example in examples]
     descriptions = describer.describe(sources, beam=beam, progress=True)
-    found = Evaluation(f"{len(examples)} items of the {split} split", {}, examples, descriptions)
+    count = "1 item" if len(examples) == 1 else f"{len(examples):,} items"
+    found = Evaluation(f"{count} of the {split} split", {}, examples, descriptions)
     references = {example.id: example.targets for example in examples}
     of_texts = [name for name in spec.metrics if name not in Perplexity.info]
-    scores = score(found.texts, references, of_texts, intervals=intervals)
+    scores = score(found.texts, references, of_texts, intervals=intervals, lenient=True)
     if intervals and len(of_texts) < len(spec.metrics):
         texts = [example.targets for example in examples]
         likely = likelihoods(describer, sources, texts, progress=True)
