@@ -278,7 +278,7 @@ def test_no_file_of_the_package_knows_a_task_by_name():
     for path in sorted(source.rglob("*.py")):
         if any(path.is_relative_to(source / each) for each in ("tasks", *formats)):
             continue
-        text = path.read_text()
+        text = path.read_text().replace('mode="clip"', "")  # NumPy's
         for name in names:
             assert f'"{name}"' not in text, f"{path} names the task {name}"
             assert f"tasks.{name}" not in text, f"{path} imports the task {name}"

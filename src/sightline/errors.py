@@ -33,6 +33,24 @@ class PictureSizeError(PictureError):
     status, code = 413, "too_many_pixels"
 
 
+class VideoError(DataError):
+    """A clip that is damaged, or made to do harm."""
+
+    status, code = 400, "bad_clip"
+
+
+class VideoKindError(VideoError):
+    """A file whose content is no kind of clip that Sightline reads."""
+
+    status, code = 415, "unsupported_clip"
+
+
+class VideoSizeError(VideoError):
+    """A clip that is larger or longer than it may be."""
+
+    status, code = 413, "clip_too_large"
+
+
 class ConfigError(UserError):
     """A recipe or override that cannot be used; the message names the key and its line."""
 
@@ -59,6 +77,7 @@ _EXTRAS = {
     ),
     "meteor": ("pycocoevalcap",),
     "heic": ("pillow_heif",),
+    "video": ("av",),
 }
 
 

@@ -31,7 +31,8 @@ class Layout:
 
     grid:   cell i of `shape` (rows, columns) over the part `box` of a picture, row by row; behind
             the cells the words `labels` that the picture may be about
-    frames: the frame at `times[i]` seconds of a clip or a recording
+    frames: the frame at `times[i]` seconds of a clip or a recording; where a clip's motion is
+            read, too, `labels` says of each position whether it is "frame" or "motion"
     words:  the token `labels[i]` of a text
     points: the point `coordinates[i]`, called `labels[i]`; what is written is one outline, or
             several of shape[0] points each
@@ -45,7 +46,8 @@ class Layout:
     labels: tuple[str, ...] = ()
     coordinates: tuple[tuple[float, ...], ...] = ()
     box: Box = WHOLE  # grid: the part of the picture that the encoder saw
-    size: tuple[int, int] = (0, 0)  # grid: width and height of the picture in pixels, where known
+    # grid, and frames of a clip: width and height of the picture in pixels, where known
+    size: tuple[int, int] = (0, 0)
 
     @staticmethod
     def grid(rows: int, columns: int, box: Box = WHOLE, size: tuple[int, int] = (0, 0)) -> Layout:
@@ -195,6 +197,7 @@ class ContextSet:
             bias=None if self.bias is None else self.bias[examples],
             tokens=None if self.tokens is None else self.tokens[examples],
             sure=None if self.sure is None else self.sure[examples],
+            members=tuple(member.select(examples) for member in self.members),
         )
 
 

@@ -66,6 +66,16 @@ def describe(
     figure_format: Annotated[
         str, typer.Option(help="png, jpg or svg: a panel per word; gif or webp: animated.")
     ] = "png",
+    every: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="Clips: a description of every so many seconds, with times."),
+    ] = None,
+    shots: Annotated[
+        bool, typer.Option("--shots", help="Clips: a description of every shot, with times.")
+    ] = False,
+    subtitles: Annotated[
+        str | None, typer.Option(help="With --every or --shots: srt or vtt.")
+    ] = None,
     output: Output = None,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
@@ -87,6 +97,10 @@ def describe(
     options |= {"focus": None if focus is None else parse_focus(focus)}
     options |= {"words_once": False if repeats else None, "tags": tags}
     describer, failed = load_for(model, device=device), 0
+    if every is not None or shots or subtitles is not None:
+        with writing_to(output):
+            _running(describer, sources, options, every, shots, "json" if as_json else subtitles)
+        return
     names = list(_expand(sources)) if describer.reader.takes == "file" else sources
     figures = _figure_names(names, describer)
     outcomes: Iterator[Any] = _outcomes(describer, names, options)
@@ -110,6 +124,35 @@ def describe(
         note(f"{len(names) - failed:,} described" + (f", {failed:,} failed" if failed else ""))
     if failed:
         raise typer.Exit(2)
+
+
+def _running(
+    describer: Describer,
+    sources: list[str],
+    options: dict[str, Any],
+    every: float | None,
+    shots: bool,
+    form: str | None,
+) -> None:
+    """A line for each stretch of one film."""
+    import math
+
+    from sightline.errors import UserError
+    from sightline.runtime.describer import Options
+    from sightline.tasks.running import film_time, passages, write_passages
+
+    if form not in (None, "json", "srt", "vtt"):
+        raise UserError(f"--subtitles must be srt or vtt, not {form!r}")
+    if (every is None) == (not shots):
+        raise UserError("a running description takes one of --every SECONDS and --shots")
+    if len(sources) != 1 or options.pop("focus") is not None:
+        raise UserError("a running description is of one film, and has no --focus")
+    source = standard_input().read() if sources[0] == "-" else sources[0]
+    found = passages(
+        describer, source, every=every or math.inf, shots=shots, ask=Options(**options),
+        progress=film_time(sources[0]),
+    )  # fmt: skip
+    write_passages(found, sources[0], form or "text")  # type: ignore[arg-type]  # checked above
 
 
 def _expand(sources: list[str]) -> Iterator[str]:

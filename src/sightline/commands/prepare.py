@@ -64,6 +64,22 @@ def karpathy(
     _write(published.karpathy(file, images), out)
 
 
+@prepare.command()
+def msrvtt(folder: Folder, out: Out = Path("msrvtt.jsonl")) -> None:
+    """MSR-VTT: its videodatainfo.json files, or captions.json of a part of it, and the clips."""
+    from sightline.data.converters import clips
+
+    _write(clips.msrvtt(folder), out)
+
+
+@prepare.command()
+def msvd(folder: Folder, out: Out = Path("msvd.jsonl")) -> None:
+    """MSVD (Youtube2Text): AllVideoDescriptions.txt, youtube_mapping.txt and the clips."""
+    from sightline.data.converters import clips
+
+    _write(clips.msvd(folder), out)
+
+
 @prepare.command("csv")
 def table(
     file: Annotated[Path, typer.Argument(help="A table with a header and one text per row.")],

@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -30,6 +30,13 @@ _CHUNKS = re.compile(_CHUNK)
 _BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))  # for characters unseen in training
 _BYTE_OF = {token: bytes([byte]) for byte, token in enumerate(_BYTES)}
 _CONTINUES = frozenset(_BYTES[0x80:0xC0])  # UTF-8: inside a character, never its first byte
+
+
+@cache
+def function_words() -> frozenset[str]:
+    """English words without a meaning of their own, and the special tokens."""
+    path = Path(__file__).with_name("function_words.json")
+    return frozenset([*SPECIALS, *json.loads(path.read_text(encoding="utf-8"))])
 
 
 class Vocabulary:

@@ -38,11 +38,22 @@ def _over_picture(description: Description, path: Path | str, source: PictureSou
     (animate_attention if suffix in ANIMATED else draw_attention)(source, description, path)
 
 
+def _over_time(description: Description, path: Path | str, source: PictureSource | None) -> None:
+    """A film shows its frames; what has none, a recording, a matrix over time."""
+    layout = description.layout
+    if source is not None and layout is not None and layout.size != (0, 0):
+        from sightline.figures.film import draw_film
+
+        draw_film(description, path, source)
+    else:
+        draw_alignment(description, path)
+
+
 # One entry per kind of layout: (description, path, source) → a file.
 FIGURES: Mapping[LayoutKind, Callable[[Description, Path | str, PictureSource | None], None]] = {
     "grid": _over_picture,
     "words": lambda description, path, source: draw_alignment(description, path),
-    "frames": lambda description, path, source: draw_alignment(description, path),
+    "frames": _over_time,
     "points": lambda description, path, source: draw_points(description, path),
     "facts": lambda description, path, source: draw_facts(description, path),
 }

@@ -86,7 +86,7 @@ def _iso_decoder(head: bytes, name: str) -> str:
         if _heif_decoder():
             return "HEIF"
         raise _unknown(name, f"it is HEIC; {install('heic')}, or convert it to JPEG or PNG")
-    raise _unknown(name, "it is an MP4 or MOV video")
+    raise _unknown(name, "it is an MP4 or MOV video, which models of clips read")
 
 
 def _heif_decoder() -> bool:

@@ -42,8 +42,11 @@ class EncoderDecoder(nn.Module):
 
     # What a model that training begins with may lack, or have in excess: a picture encoder that
     # begins to learn keeps its published weights, one that no longer learns is outside the model,
-    # and only hard attention has a baseline
-    optional_weights = ("encoder.pictures.", "encoder.tagger.", "encoder.", "hard.")
+    # one without tags copies none, and only hard attention has a baseline
+    optional_weights = (
+        "encoder.pictures.", "encoder.tagger.", "encoder.", "hard.",
+        "decoder.output.pointer.", "decoder.output.share.",
+    )  # fmt: skip
 
     def __init__(self, encoder: nn.Module | None, decoder: Decoder, objective: Likelihood) -> None:
         super().__init__()

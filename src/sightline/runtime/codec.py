@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline import data
 from sightline.config import SearchConfig
-from sightline.data.vocabulary import BEGIN, END, SPECIALS, UNKNOWN, Vocabulary
+from sightline.data.vocabulary import BEGIN, END, UNKNOWN, Vocabulary, function_words
 from sightline.errors import UserError
 from sightline.search.constraints import Constraint
 from sightline.types import Description, Hypothesis, Layout
-
-
-@cache
-def function_words() -> frozenset[str]:
-    """Words without a meaning of their own, and the special tokens."""
-    path = Path(data.__file__).with_name("function_words.json")
-    return frozenset([*SPECIALS, *json.loads(path.read_text(encoding="utf-8"))])
 
 
 class Codec:

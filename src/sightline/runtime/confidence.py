@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.data.vocabulary import function_words
 from sightline.errors import CheckpointError, UserError
-from sightline.runtime.codec import function_words
 from sightline.runtime.model_folder import reason, record_file
 from sightline.types import Description
 

@@ -24,7 +24,7 @@ def load_run(folder: Path, recipe: Any, spec: TaskSpec, device: str) -> Describe
     checkpoint.require_fit(lambda: spec.model(folder, recipe), folder)
     model = spec.model(folder, recipe)
     checkpoint.load_weights(model, folder)
-    if isinstance(model.encoder, PictureEncoder):
+    if isinstance(model.encoder, PictureEncoder):  # of pictures, or of a clip's frames
         model.encoder = model.encoder.for_inference()
     model = model.to(where).eval()
     reader = spec.reader(folder, recipe, spec.about(model.encoder))

@@ -69,13 +69,13 @@ class PictureEncoder(nn.Module):
         """The grid's vectors alone."""
         mask = None
         if "vectors" in inputs:
-            values, mask = _widened(inputs["vectors"].values), inputs["vectors"].mask
+            values, mask = widened(inputs["vectors"].values), inputs["vectors"].mask
         elif self.network is None:
             raise ConfigError("this model was built without its picture encoder")
         elif "lower" in inputs:
-            values = self.network.above(_widened(inputs["lower"].values))
+            values = self.network.above(widened(inputs["lower"].values))
         else:
-            values = self.network(_widened(inputs["pictures"].values))
+            values = self.network(widened(inputs["pictures"].values))
         if mask is None:
             mask = values.new_ones(values.shape[:2], dtype=torch.bool)
         return ContextSet(values, mask)
@@ -87,6 +87,6 @@ class PictureEncoder(nn.Module):
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
 
-def _widened(values: Tensor) -> Tensor:
+def widened(values: Tensor) -> Tensor:
     """Caches hold half precision."""
     return values.float() if values.dtype == torch.float16 else values

@@ -19,7 +19,7 @@ SPEC = TaskSpec(
     auto=lazy("sightline.tasks.caption.finetune:choices"),
     thawed=lazy("sightline.tasks.caption.model:thawed"),
     medium="image",
-    metrics=("bleu", "bleu_nobp", "meteor", "rouge_l", "cider"),
+    metrics=("bleu", "bleu_nobp", "meteor", "rouge_l", "cider", "perplexity"),
     right=(
         "cider",
         0.4,

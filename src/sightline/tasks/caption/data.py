@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.data.imagenet import imagenet_words
-from sightline.data.manifest import Example, normalise_caption
+from sightline.data.manifest import Example, Medium, normalise_caption
 from sightline.data.vocabulary import BEGIN, END, VOCAB, Vocabulary
 from sightline.errors import ConfigError
 from sightline.media.image import preprocess, read_image
@@ -34,7 +34,7 @@ BATCH = 16  # dev pictures at a time
 class CaptionData(ManifestData):
     """Trains a captioner on the manifest that its recipe names."""
 
-    medium = "image"
+    medium: ClassVar[Medium] = "image"
     scored = ("bleu", "rouge_l", "cider")  # METEOR is left to `sightline evaluate`
     metrics = ("loss", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider")
 
@@ -124,17 +124,21 @@ class CaptionData(ManifestData):
             keep = classifier(recipe) if learns else None
             objective = WithTags(recipe.loss, recipe.training.scheduled_sampling, keep)
         if recipe.self_critical:
-            from sightline.training.self_critical import CaptionReward, SelfCritical
-
-            references = {e.id: [text for text, _ in self.trusted(e)] for e in self.train}
-            reward = CaptionReward(self.vocab, references, **vars(recipe.reward))
-            most = recipe.search.max_length
-            objective = SelfCritical(reward, recipe.self_critical, most, recipe.loss)
+            objective = self.self_critical()
         model = build_model(recipe, self.vocab, self.network, objective)
         tagger = getattr(model.encoder, "tagger", None)
         if tagger is not None and recipe.encoder.weights != INITIAL:
             teach(tagger, recipe)
         return model
+
+    def self_critical(self) -> Likelihood:
+        """The objective that raises the metrics of the captions that the model writes."""
+        from sightline.training.self_critical import CaptionReward, SelfCritical
+
+        recipe = self.recipe
+        references = {e.id: [text for text, _ in self.trusted(e)] for e in self.train}
+        reward = CaptionReward(self.vocab, references, **vars(recipe.reward))
+        return SelfCritical(reward, recipe.self_critical, recipe.search.max_length, recipe.loss)
 
     def epoch(self, number: int) -> Minibatches:
         sequences = [self._sequences(numbers) for _, numbers in self.examples]
@@ -154,7 +158,7 @@ class CaptionData(ManifestData):
             trust = [[self.trust[n] for n in self.examples[i][1]] for i in members]
             counts = [w for group in trust for w in [*group, *[1.0] * (most - len(group))]]
             name = f"the captions of {some_names(items, 4)}"
-            return _batch(targets, self.pictures.inputs(items, mirrored), name, items, counts)
+            return batch_of(targets, self.pictures.inputs(items, mirrored), name, items, counts)
 
         return Minibatches(self.drawn(lengths, number, weights), make)
 
@@ -166,10 +170,10 @@ class CaptionData(ManifestData):
             some = self.dev[at : at + BATCH]
             texts = [normalise_caption(e.targets[0]) for e in some]
             targets = [[BEGIN, *self.vocab.encode(text), END] for text in texts]
-            yield _batch(targets, self.pictures.inputs([e.id for e in some]))
+            yield batch_of(targets, self.pictures.inputs([e.id for e in some]))
 
 
-def _batch(
+def batch_of(
     targets: list[list[int]],
     inputs: Inputs,
     name: str = "",
