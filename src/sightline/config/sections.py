@@ -35,7 +35,7 @@ class AttentionConfig:
     cumulative: bool = False  # location-aware: convolve the sum of all previous weights
     temperature: AboveZero = 1.0  # below 1 sharpens
     top_k: Count = 0  # keep only the k best scores; 0 keeps all
-    window: Count = 0  # only positions within this many of the last focus; 0 for all
+    window: Count = 0  # only positions within this many of the last weights' median; 0 for all
     smoothing: bool = False  # logistic in place of exp
 
 

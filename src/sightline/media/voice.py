@@ -20,6 +20,7 @@ LEAST = -55.0  # dB below full scale: quieter is silence, whatever the floor
 PEAK = 40.0  # dB below the loudest: quieter is silence
 SHORTEST = 10  # frames: shorter bursts are clicks
 PAUSE = 30  # frames of silence that may end a segment
+SILENT = 100  # frames of silence that always end one
 MARGIN = 15  # frames kept before and after a voice
 
 
@@ -35,15 +36,22 @@ class Segment:
         return self.start + len(self.samples) / RATE
 
 
-def segments(blocks: Iterable[Floats], longest: float = 15.0) -> Iterator[Segment]:
-    """The voiced parts of a recording, each of at most so many seconds, as they are heard.
+def segments(
+    blocks: Iterable[Floats], longest: float = 15.0, *, live: bool = False
+) -> Iterator[Segment]:
+    """The voiced parts of a recording, each of at most so many seconds, in constant memory.
 
     Cut at pauses; a stretch without any is cut where it is quietest. A silent recording has none.
+    A live one is also cut as soon as nobody has spoken for a second.
     """
     most = int(longest * RATE)
     waiting, before = np.zeros(0, np.float32), 0  # samples not yet given, and how many were
     for block in blocks:
         waiting = np.concatenate([waiting, block])
+        if live and len(waiting) > 2 * SILENT * FRAME and not voiced(waiting)[-SILENT:].any():
+            kept = SILENT // 2 * FRAME
+            yield from _voiced(waiting[:-kept], before)
+            waiting, before = waiting[-kept:], before + len(waiting) - kept
         while len(waiting) > 2 * most:
             cut = _cut(waiting[:most])
             yield from _voiced(waiting[:cut], before)
@@ -104,7 +112,7 @@ def _voiced(samples: Floats, before: int) -> Iterator[Segment]:
         return
     start, end = found[0]
     for first, last in [*found[1:], (10**9, 0)]:
-        if first - end <= 100:
+        if first - end <= SILENT:
             end = last
             continue
         at, to = max(0, start - MARGIN) * FRAME, (end + MARGIN) * FRAME

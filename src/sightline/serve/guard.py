@@ -30,7 +30,7 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
-    "permissions-policy": "camera=(self), microphone=(), geolocation=()",
+    "permissions-policy": "camera=(self), microphone=(self), geolocation=()",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
