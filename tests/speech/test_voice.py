@@ -5,9 +5,10 @@ import pytest
 
 pytest.importorskip("soundfile")
 
+from sounds import spoken
+
 from sightline.media.audio import RATE
 from sightline.media.voice import segments, voiced
-from sounds import spoken
 
 NOISE = np.random.default_rng(0)
 

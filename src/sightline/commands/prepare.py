@@ -211,8 +211,12 @@ def speechocean762(
 
 @prepare.command()
 def kaldi(
-    train: Annotated[Path, typer.Option(help="A folder with wav.scp and text (segments, utt2spk).")],
-    dev: Annotated[Path | None, typer.Option(help="The same, to choose the best checkpoint.")] = None,
+    train: Annotated[
+        Path, typer.Option(help="A folder with wav.scp and text (segments, utt2spk).")
+    ],
+    dev: Annotated[
+        Path | None, typer.Option(help="The same, to choose the best checkpoint.")
+    ] = None,
     test: Annotated[Path | None, typer.Option(help="The same, to report on.")] = None,
     out: Out = Path("kaldi.jsonl"),
 ) -> None:

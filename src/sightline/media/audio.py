@@ -141,7 +141,9 @@ def _by_pyav(file: BinaryIO, name: str) -> Iterator[Floats]:
             _check_rate(stream.rate or 0, name)
             yield from _resampled(_av_blocks(av, container, stream), int(stream.rate))
     except av.error.FFmpegError as error:
-        raise SoundKindError(f"{name}: not a sound or a video that can be read ({error.strerror})") from None
+        raise SoundKindError(
+            f"{name}: not a sound or a video that can be read ({error.strerror})"
+        ) from None
 
 
 def _av_blocks(av: Any, container: Any, stream: Any) -> Iterator[Floats]:

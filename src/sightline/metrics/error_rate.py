@@ -17,7 +17,8 @@ class ErrorRate(Metric):
     """
 
     def __init__(self, key: str = "wer") -> None:
-        self.info = {key: ScoreInfo(key.upper(), 100, higher_is_better=False)}
+        tolerance = {"int16": 0.2, "int8": 0.5}
+        self.info = {key: ScoreInfo(key.upper(), 100, higher_is_better=False, tolerance=tolerance)}
 
     @property
     def signature(self) -> str:

@@ -28,7 +28,9 @@ class SoundEncoder(nn.Module):
         self.dimension = directions * config.hidden
         sizes = [features] + [self.dimension] * (len(config.together) - 1)
         self.layers = nn.ModuleList(
-            nn.ModuleList(Recurrent(config.cell, n * size, config.hidden) for _ in range(directions))
+            nn.ModuleList(
+                Recurrent(config.cell, n * size, config.hidden) for _ in range(directions)
+            )
             for n, size in zip(config.together, sizes, strict=True)
         )
         # of a CTC loss: the tokens, of which <pad> stands for none

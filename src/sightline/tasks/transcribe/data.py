@@ -19,8 +19,8 @@ from sightline.data.features import extract, folder_name
 from sightline.data.manifest import Example
 from sightline.data.vocabulary import BEGIN, END, VOCAB, Vocabulary
 from sightline.errors import DataError
-from sightline.metrics import score
 from sightline.media.audio import FEATURES, HOP, STATIC, Floats, features, filter_banks, read_sound
+from sightline.metrics import score
 from sightline.tasks.data import ManifestData, Minibatches, nats_per_token, some_names
 from sightline.tasks.transcribe.evaluation import folded, metrics_of
 from sightline.tasks.transcribe.parts import SoundReader, SpeechCodec
