@@ -4,9 +4,7 @@ import io
 
 import numpy as np
 import pytest
-
-pytest.importorskip("kaldi_native_fbank")
-soundfile = pytest.importorskip("soundfile")
+import soundfile
 
 from sightline.errors import SoundError, SoundKindError, SoundLengthError
 from sightline.media.audio import (

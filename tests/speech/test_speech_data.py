@@ -5,8 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-
-soundfile = pytest.importorskip("soundfile")
+import soundfile
 
 from sightline.data.converters import speech, spoken
 from sightline.data.phones import plain_phone, timit_39, timit_48
@@ -129,7 +128,8 @@ def test_kaldi_folders_with_and_without_segments(tmp_path):
     for folder in (plain, cut):
         folder.mkdir()
     (plain / "wav.scp").write_text(
-        f"u1 {tmp_path / 'a.wav'}\nu2 sox x.wav -t wav - |\nu3 absent.wav\nu4 {tmp_path / 'a.wav'}\n"
+        f"u1 {tmp_path / 'a.wav'}\nu2 sox x.wav -t wav - |\n"
+        f"u3 absent.wav\nu4 {tmp_path / 'a.wav'}\n"
     )
     (plain / "text").write_text("u1 one two\nu2 three\nu3 four\n")
     (plain / "utt2spk").write_text("u1 ann\n")

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-
-pytest.importorskip("soundfile")
-
 from sounds import spoken
 
 from sightline.media.audio import RATE

@@ -260,7 +260,7 @@ def spoken(
     seed: Annotated[int, typer.Option(min=0)] = 1,
     out: Out = Path("spoken.jsonl"),
 ) -> None:
-    """Speech made by flite, with the true time of each phone; the sounds are written to OUT's name."""
+    """Speech made by flite, with the true time of each phone; sounds go to a folder beside OUT."""
     from sightline.data.converters import spoken as made
 
     names = [name.strip() for name in voices.split(",") if name.strip()]

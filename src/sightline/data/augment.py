@@ -26,7 +26,7 @@ def stretched(static: Floats, config: SoundAugmentConfig, rng: np.random.Generat
 def masked(
     features: Floats, bands: int, config: SoundAugmentConfig, rng: np.random.Generator
 ) -> Floats:
-    """SpecAugment: stretches of time and ranges of bands set to 0, their mean, (T, 3·(1 + bands))."""
+    """SpecAugment on (T, 3·(1 + bands)): stretches of time and ranges of bands set to 0."""
     features = features.copy()
     for _ in range(config.time_masks):  # at most a tenth of the utterance each
         size = int(rng.integers(min(config.longest_mask, len(features) // 10) + 1))

@@ -1,4 +1,4 @@
-"""Attention over time as in Cho et al. fig. 8: the spectrogram, below it where each token looked."""
+"""Attention over time as in Cho et al. fig. 8: a spectrogram, and where each token looked."""
 
 from __future__ import annotations
 

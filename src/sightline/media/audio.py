@@ -63,7 +63,7 @@ def sound_blocks(source: SoundSource) -> Iterator[Floats]:
     else:
         blocks = _decoded(source, name)
     for block in blocks:
-        finite = np.nan_to_num(block, nan=0.0, posinf=1.0, neginf=-1.0)
+        finite: Floats = np.nan_to_num(block, nan=0.0, posinf=1.0, neginf=-1.0).astype(np.float32)
         seconds += len(finite) / RATE
         if len(finite):
             yield finite
@@ -234,10 +234,8 @@ def differences(values: Floats) -> Floats:
     """Kaldi's regression over two frames on either side: Σ n (x₊ₙ − x₋ₙ) / 2 Σ n²."""
     padded = np.pad(values, ((2, 2), (0, 0)), mode="edge")
     size = len(values)
-    slope: Floats = (
-        padded[3 : 3 + size] - padded[1 : 1 + size] + 2 * (padded[4:] - padded[:size])
-    ) / 10
-    return slope
+    slope = padded[3 : 3 + size] - padded[1 : 1 + size] + 2 * (padded[4:] - padded[:size])
+    return (slope / 10).astype(np.float32)
 
 
 def frame_times(frames: int, together: int, start: float = 0.0) -> tuple[float, ...]:

@@ -1,7 +1,7 @@
 """Where somebody speaks: recordings cut at their silences, in constant memory.
 
-A frame is voiced where its energy is well above the quietest of its surroundings. (silero's detector
-is better in noise, but its package needs PyTorch, which the base install does not have.)
+A frame is voiced where its energy is well above the quietest of its surroundings. (silero's
+detector is better in noise, but its package needs PyTorch, which the base install does not have.)
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def loudness(samples: Floats) -> NDArray[np.float64]:
     count = len(samples) // FRAME
     frames = samples[: count * FRAME].reshape(count, FRAME).astype(np.float64)
     frames = frames - frames.mean(1, keepdims=True)
-    return 10 * np.log10((frames**2).mean(1) + 1e-10)
+    level: NDArray[np.float64] = 10 * np.log10((frames**2).mean(1) + 1e-10)
+    return level
 
 
 def voiced(samples: Floats) -> NDArray[np.bool_]:
@@ -80,7 +81,7 @@ def voiced(samples: Floats) -> NDArray[np.bool_]:
     if len(level) > 100 and level.max() - floor < ABOVE:  # a voice is never so even: noise
         return np.zeros(len(level), bool)
     least = max(min(floor + ABOVE, level.max() - ABOVE), level.max() - PEAK, LEAST)
-    loud = level > least
+    loud: NDArray[np.bool_] = level > least
     for start, end in runs(loud):
         if end - start < SHORTEST and not loud[max(0, start - PAUSE) : start].any():
             loud[start:end] = loud[end : end + PAUSE].any()

@@ -1,9 +1,11 @@
-"""Converters of speech: speechocean762, Kaldi folders, recordings with a text beside each, TIMIT."""
+"""Converters of speech: speechocean762, Kaldi folders, recordings with texts, TIMIT."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -161,88 +163,8 @@ def _written(sound: Floats, span: tuple[float, float], path: Path) -> Path:
 # ---------------------------------------------------------------- TIMIT
 
 # Halberstadt's 50 speakers for development and the 24 of the core test (Chorowski et al. 2015)
-TIMIT_DEV = frozenset(
-    [
-        "faks0",
-        "fdac1",
-        "fjem0",
-        "mgwt0",
-        "mjar0",
-        "mmdb1",
-        "mmdm2",
-        "mpdf0",
-        "fcmh0",
-        "fkms0",
-        "mbdg0",
-        "mbwm0",
-        "mcsh0",
-        "fadg0",
-        "fdms0",
-        "fedw0",
-        "mgjf0",
-        "mglb0",
-        "mrtk0",
-        "mtaa0",
-        "mtdt0",
-        "mthc0",
-        "mwjg0",
-        "fnmr0",
-        "frew0",
-        "fsem0",
-        "mbns0",
-        "mmjr0",
-        "mdls0",
-        "mdlf0",
-        "mdvc0",
-        "mers0",
-        "fmah0",
-        "fdrw0",
-        "mrcs0",
-        "mrjm4",
-        "fcal1",
-        "mmwh0",
-        "fjsj0",
-        "majc0",
-        "mjsw0",
-        "mreb0",
-        "fgjd0",
-        "fjmg0",
-        "mroa0",
-        "mteb0",
-        "mjfc0",
-        "mrjr0",
-        "fmml0",
-        "mrws1",
-    ]
-)
-TIMIT_TEST = frozenset(
-    [
-        "mdab0",
-        "mwbt0",
-        "felc0",
-        "mtas1",
-        "mwew0",
-        "fpas0",
-        "mjmp0",
-        "mlnt0",
-        "fpkt0",
-        "mlll0",
-        "mtls0",
-        "fjlm0",
-        "mbpm0",
-        "mklt0",
-        "fnlp0",
-        "mcmj0",
-        "mjdh0",
-        "fmgd0",
-        "mgrt0",
-        "mnjm0",
-        "fdhc0",
-        "mjln0",
-        "mpam0",
-        "fmld0",
-    ]
-)
+_SPEAKERS = json.loads(files("sightline.data").joinpath("timit.json").read_text("utf-8"))
+TIMIT_DEV, TIMIT_TEST = frozenset(_SPEAKERS["dev"]), frozenset(_SPEAKERS["test"])
 
 
 def timit(folder: Path, fold: Callable[[list[str]], list[str]]) -> Prepared:

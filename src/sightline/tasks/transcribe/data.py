@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -171,7 +171,9 @@ class SpeechData(ManifestData):
 class CachedReader:
     """Reads an example by its id, from the cache."""
 
-    takes = "text"  # so that sounds are sorted by length before they are searched
+    takes: Literal["file", "text"] = (
+        "text"  # so that sounds are sorted by length before they are searched
+    )
     batch = 32
 
     def __init__(self, data: SpeechData) -> None:
