@@ -33,7 +33,7 @@ manifest: {manifest}
 cache: {cache}
 longest: 4
 batching: {{kind: token_budget, size: 2400}}
-augment: {{time_masks: 1, longest_mask: 4, speed: 0.1}}
+augment: {{time_masks: 1, longest_mask: 4, speed: 0.05}}
 encoder: {{cell: gru, hidden: 24, together: [2, 2]}}
 model:
   cell: gru
@@ -44,8 +44,8 @@ model:
 loss: {{ctc: 0.5}}
 search: {{beam: 2, max_length: 40}}
 training:
-  steps: 260
-  evaluate_every: 260
+  steps: 200
+  evaluate_every: 200
   tensorboard: false
   optimiser: {{learning_rate: 0.01, clip_norm: 1.0}}
   schedule: {{kind: cosine, warmup: 10, final: 0.05}}

@@ -43,7 +43,7 @@ def transcribe(*arguments, **options):
 
 def test_it_learns_and_its_export_hears_the_same(tones):
     folder, outcome = tones
-    assert outcome.progress.metrics["per"] < 0.1
+    assert outcome.progress.metrics["per"] < 0.2
     data = folder / "tones.jsonl"
     scores, texts = [], []
     for name in ("run", "export"):
@@ -51,7 +51,7 @@ def test_it_learns_and_its_export_hears_the_same(tones):
         result = tasks.spec_of("transcribe").evaluate(model, data, "test", None, intervals=False)
         scores.append(result.scores["corpus"])
         texts.append(result.texts)
-    assert scores[0]["per"] < 0.1
+    assert scores[0]["per"] < 0.2
     assert texts[0] == texts[1]
 
 

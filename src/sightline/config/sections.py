@@ -128,7 +128,7 @@ class SoundEncoderConfig:
 
 @dataclass(frozen=True)
 class SoundAugmentConfig:
-    """How sounds are changed in training, drawn anew each time (`data/augment.py`)."""
+    """How sounds are changed in training, drawn again each time (`data/augment.py`)."""
 
     time_masks: Count = 0  # SpecAugment (Park et al. 2019): stretches of silence
     longest_mask: Positive = 30  # frames of one, at most

@@ -26,8 +26,8 @@ TOLD = 30.0  # seconds of sound from one line of progress to the next
 def transcribe(
     files: Annotated[list[str], typer.Argument(help="Sound files; - reads one from stdin.")],
     model: Annotated[
-        str, typer.Option("--model", "-m", help="A run, a checkpoint or a zoo name.")
-    ] = "phones",
+        str | None, typer.Option("--model", "-m", help="A run, a checkpoint or a zoo name.")
+    ] = None,
     output_format: Annotated[
         str, typer.Option(help="txt, srt, vtt, tsv, json, textgrid, ctm; several with commas.")
     ] = "txt",
@@ -57,6 +57,8 @@ def transcribe(
     formats = _formats(output_format, output_dir, files)
     if pcm is not None and STDIN not in files:
         raise UserError("--pcm is about what comes from stdin: give - as the file")
+    if model is None:
+        raise UserError("name a model: --model RUN")
     loaded = load_for(model, "transcribe", device=device)
     ear = _Ear(loaded, beam, figure)
     failed = 0
