@@ -4,13 +4,15 @@ python -m benchmarks.naming FOLDER [MODEL]
 
 FOLDER holds a folder of photos per animal, such as those of the public repository
 InputBlackBoxOutput/popular-animals-dataset. A caption names the animal if it has its word, the
-plural, or a kind of it. With and without the words that the encoder's classifier recognised.
+plural, or a kind of it. As the model ships; without `search.naming`; and without its tags, the
+words that the encoder's classifier recognised.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import sightline
@@ -58,23 +60,25 @@ def main() -> None:
     print(machine.describe())
     model = sightline.load(given.model)
     folders = [p for p in sorted(given.folder.iterdir()) if p.is_dir() and p.name in KINDS]
-    named, total, written = {True: 0, False: 0}, 0, []
+    ways, shipped = ("as it ships", "no naming", "no tags"), model.codec.search
+    named, total, written = dict.fromkeys(ways, 0), 0, []
     for folder in folders:
         photos = list(pictures_in(folder).values())
         total += len(photos)
         right = {}
-        for tags in (True, False):
-            texts = [d.text for d in model.describe(photos, tags=tags)]
-            right[tags] = sum(names_it(text, folder.name) for text in texts)
-            named[tags] += right[tags]
+        for way in ways:
+            model.codec.search = replace(shipped, naming=0.0) if way == "no naming" else shipped
+            texts = [d.text for d in model.describe(photos, tags=way != "no tags")]
+            right[way] = sum(names_it(text, folder.name) for text in texts)
+            named[way] += right[way]
             written += [
-                {"photo": f"{folder.name}/{photo.name}", "tags": tags, "text": text}
+                {"photo": f"{folder.name}/{photo.name}", "way": way, "text": text}
                 for photo, text in zip(photos, texts, strict=True)
             ]
-        shares = (f"{100 * right[tags] / len(photos):5.1f} %" for tags in (True, False))
-        print(f"{folder.name:10} {len(photos):4} photos   {'  without tags '.join(shares)}")
-    shares = (f"{100 * named[tags] / total:.1f} %" for tags in (True, False))
-    print(f"named in {'; without tags in '.join(shares)} of {total} photos")
+        shares = (f"{way} {100 * right[way] / len(photos):5.1f} %" for way in ways)
+        print(f"{folder.name:10} {len(photos):4} photos   {'   '.join(shares)}")
+    shares = (f"{way} {100 * named[way] / total:.1f} %" for way in ways)
+    print(f"named of {total} photos: {', '.join(shares)}")
     if given.captions:
         lines = "".join(json.dumps(each) + "\n" for each in written)
         given.captions.write_text(lines, encoding="utf-8")

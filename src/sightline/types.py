@@ -164,6 +164,7 @@ class ContextSet:
     bias: Array | None = None  # (B, M): added to every step's scores, to steer where it looks
     # (B, M): the token that a position stands for, a tag's word; 0 for those that stand for none
     tokens: Array | None = None
+    sure: Array | None = None  # (B, M): how sure a classifier is of that word; 0 where none is
     members: tuple[ContextSet, ...] = ()  # of an ensemble: what each model's own encoder read
 
     def __len__(self) -> int:
@@ -181,7 +182,7 @@ class ContextSet:
         cells = self.tokens == 0
         members = tuple(member.untagged(unknown) for member in self.members)
         tokens = np.where(cells, 0, unknown)
-        return replace(self, mask=self.mask & cells, tokens=tokens, members=members)
+        return replace(self, mask=self.mask & cells, tokens=tokens, sure=None, members=members)
 
     def select(self, examples: Array) -> ContextSet:
         """The context sets of the given examples (an index array), in that order."""
@@ -191,6 +192,7 @@ class ContextSet:
             keys=None if self.keys is None else self.keys[examples],
             bias=None if self.bias is None else self.bias[examples],
             tokens=None if self.tokens is None else self.tokens[examples],
+            sure=None if self.sure is None else self.sure[examples],
         )
 
 

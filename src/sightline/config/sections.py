@@ -94,6 +94,11 @@ class SearchConfig:
     length_penalty: float = 0.0
     no_repeat: Count = 0  # no n-gram of this length is written twice; 0 allows all
     words_once: bool = False  # no content word is written twice (by English function words)
+    # How much likelier, in nats, a word becomes that the encoder's ImageNet classifier is sure of
+    # (encoder.tags), until it is written; 0: not at all
+    naming: Weight = 0.0
+    sure: Share = 0.3  # the probability from which the classifier counts as sure
+    common: Count = 500  # so many of the commonest words are left to the decoder
 
 
 @dataclass(frozen=True)

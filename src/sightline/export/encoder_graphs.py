@@ -16,12 +16,15 @@ from sightline.types import ContextSet, Inputs, Stream
 if TYPE_CHECKING:
     import onnx
 
+NAMED = "tokens", "sure"  # of a context set whose positions may stand for words
+
 
 def encoder_graph(encoder: nn.Module, weights: Weights) -> onnx.ModelProto:
-    """Any encoder → values (B, M, D), mask (B, M). The input X is the stream X, X_mask its mask.
+    """Any encoder → values (B, M, D), mask (B, M) and, if it names positions, those of NAMED.
 
-    The encoder's `example()` has the streams that it reads, of two examples. A stream with a mask
-    may have any length. Of "tokens" the mask is made in the graph: what is not <pad>.
+    The input X is the stream X, X_mask its mask. The encoder's `example()` has the streams that it
+    reads, of two examples. A stream with a mask may have any length. Of "tokens" the mask is made
+    in the graph: what is not <pad>.
     """
     example: Inputs = encoder.example()  # type: ignore[operator]
     tensors = {}
@@ -30,8 +33,8 @@ def encoder_graph(encoder: nn.Module, weights: Weights) -> onnx.ModelProto:
         if stream.mask is not None and name != "tokens":
             tensors[f"{name}_mask"] = stream.mask
     with torch.inference_mode():
-        names_positions = encoder(example).tokens is not None
-    made = ["values", "mask", *(["tokens"] if names_positions else [])]
+        context = encoder(example)
+    made = ["values", "mask", *(n for n in NAMED if getattr(context, n) is not None)]
     sizes = {name: {0: "examples"} for name in (*tensors, *made)}
     for name in [n for n in tensors if n == "tokens" or f"{n}_mask" in tensors]:  # of any length
         for each in {name, f"{name}_mask"} & sizes.keys():
@@ -71,5 +74,5 @@ class _Streams(nn.Module):
             if not name.endswith("_mask")
         }
         context: ContextSet = self.encoder(Inputs(2, streams))
-        tokens = () if context.tokens is None else (context.tokens,)
-        return context.values, context.mask.to(context.values.dtype), *tokens
+        words = (part for n in NAMED if (part := getattr(context, n)) is not None)
+        return context.values, context.mask.to(context.values.dtype), *words

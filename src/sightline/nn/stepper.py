@@ -32,8 +32,10 @@ class TorchEncoder:
         device = next(self.model.parameters()).device
         context = self.model.encode(inputs.map(lambda array: _tensor(array, device)))
         values, mask = context.values.cpu().numpy(), context.mask.cpu().numpy()
-        tokens = None if context.tokens is None else context.tokens.cpu().numpy()
-        return ContextSet(values, mask, tokens=tokens)
+        tokens, sure = (
+            None if part is None else part.cpu().numpy() for part in (context.tokens, context.sure)
+        )
+        return ContextSet(values, mask, tokens=tokens, sure=sure)
 
 
 class TorchStepper:

@@ -35,6 +35,7 @@ from sightline.search.constraints import (
     Shortlist,
     constrain,
 )
+from sightline.search.naming import Naming
 from sightline.search.steppers import Ensemble, Fusion, Stepper, posterior_attention, subset
 from sightline.types import ContextSet, Description, Hypothesis, Inputs, Layout
 
@@ -303,6 +304,8 @@ class Describer:
     ) -> Stepper:
         """The model with its language model, if it has one, and what it may not write."""
         stepper = self.stepper if tokens is None else subset(self.stepper, tokens)
+        if (ask := self.codec.search).naming and tokens is None:
+            stepper = Naming(stepper, ask.naming, ask.sure, ask.common)
         stepper = constrain(stepper, *constraints)
         if self.prior is None:
             return stepper

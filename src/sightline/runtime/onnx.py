@@ -69,7 +69,10 @@ class OnnxEncoder:
         tokens = made.get("tokens")
         if tokens is not None and (tokens.shape != mask.shape or tokens.dtype != np.int64):
             raise CheckpointError(f"{self._path} names positions that there are not; {AGAIN}")
-        return ContextSet(values, mask, tokens=tokens)
+        sure = made.get("sure")
+        if sure is not None and (sure.shape != mask.shape or tokens is None):
+            raise CheckpointError(f"{self._path} is sure of positions that there are not; {AGAIN}")
+        return ContextSet(values, mask, tokens=tokens, sure=sure)
 
 
 @dataclass(frozen=True)

@@ -60,14 +60,14 @@ class Tagger(nn.Module):
         mean = vectors.mean(1)  # (B, D)
         return self.classes(mean), self.words(mean)
 
-    def likely(self, vectors: Tensor) -> Tensor:
-        """How likely each word is by the classifier that is surer of it, (B, U)."""
+    def likely(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """How likely each word is, by the surer classifier and by that of ImageNet, (B, U)."""
         classes, words = self.scores(vectors)
         # not len(): a traced graph takes any number of pictures
         by_class = words.new_zeros(words.shape[0], len(self.tokens) + 1)
         word_of = self.word_of.expand(words.shape[0], -1)
         by_class = by_class.scatter_add(1, word_of, classes.softmax(1))[:, :-1]
-        return torch.maximum(by_class, words.sigmoid())
+        return torch.maximum(by_class, words.sigmoid()), by_class
 
     def rows(self) -> Tensor:
         """The words' vectors, (U, D)."""
@@ -87,15 +87,19 @@ class Tagger(nn.Module):
     def forward(self, context: ContextSet) -> ContextSet:
         """The context set with the tags behind its own positions."""
         # only `tag_loss` teaches the classifiers
-        likely, which = self.likely(context.values.detach()).detach().topk(self.count, 1)
+        with torch.no_grad():
+            likely, by_class = self.likely(context.values.detach())
+            likely, which = likely.topk(self.count, 1)
         rows = self.rows().detach() if self.table is None else self.table  # (U, D)
         values = rows[which] + likely[..., None] * self.sure + self.kind
         tokens = self.tokens[which]
         cells = torch.zeros_like(context.mask, dtype=tokens.dtype)
+        sure = by_class.gather(1, which)
         return ContextSet(
             torch.cat([context.values, values], 1),
             torch.cat([context.mask, torch.ones_like(tokens, dtype=torch.bool)], 1),
             tokens=torch.cat([cells, tokens], 1),
+            sure=torch.cat([cells.to(sure.dtype), sure], 1),
         )
 
 

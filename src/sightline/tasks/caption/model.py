@@ -84,7 +84,8 @@ def teach(tagger: Tagger, recipe: CaptionRecipe) -> None:
 
 def classifier(recipe: CaptionRecipe) -> Callable[[Inputs], Tensor]:
     """The published network's own logits of ImageNet's classes, (B, 1000)."""
-    published = replace(recipe, encoder=replace(recipe.encoder, learning="frozen"))
+    as_published = replace(recipe.encoder, learning="frozen", weights="default")
+    published = replace(recipe, encoder=as_published)
     network = PictureEncoder(for_inference(build_network(published)))
     weights = read_weights(find_weights(ENCODERS[recipe.encoder.name].weights))
     matrix, bias = (weights[CLASSIFIER.replace("weight", n)].float() for n in ("weight", "bias"))
