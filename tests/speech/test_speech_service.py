@@ -14,9 +14,9 @@ pytest.importorskip("fastapi", reason="sightline[serve]")
 sys.path.append(str(Path(__file__).parents[1] / "serve"))
 
 from live_server import running
+from sounds import RATE, spoken
 
 from sightline.serve.models import load_models
-from sounds import RATE, spoken
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def wav(samples):
     return file.getvalue()
 
 
-SAID = spoken("A C E B D".split(), np.random.default_rng(7))[0]
+SAID = spoken(["A", "C", "E", "B", "D"], np.random.default_rng(7))[0]
 
 
 def test_a_recording_is_answered_as_by_the_model(served):
