@@ -25,7 +25,7 @@ from sightline.tasks.data import ManifestData, Minibatches, nats_per_token, some
 from sightline.tasks.transcribe.evaluation import folded, metrics_of
 from sightline.tasks.transcribe.parts import SoundReader, SpeechCodec
 from sightline.tasks.transcribe.recipe import TranscribeRecipe
-from sightline.types import Inputs
+from sightline.types import Inputs, Stream
 
 if TYPE_CHECKING:
     from sightline.nn.model import Batch, EncoderDecoder
@@ -142,8 +142,7 @@ class SpeechData(ManifestData):
             else:
                 changed = features(stretched(static, augment, rng))
                 frames.append(masked(changed, STATIC - 1, augment, rng))
-        together = SoundReader(1, self.recipe.longest)
-        inputs = Inputs.batch([together.inputs(each) for each in frames])
+        inputs = Inputs(len(frames), {"sound": Stream.ragged(frames)})
         targets = pad([[BEGIN, *u.target, END] for u in utterances])
         trust = [u.trust for u in utterances]
         weights = None if {*trust} == {1.0} else torch.tensor(trust)
