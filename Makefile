@@ -2,12 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BASE := $(VENV)/.installed-base
 INSTALLED := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
 RECIPE_KEYS := docs/reference/recipe-keys.md
 
-.PHONY: demo test test-slow test-install lint docs-reference bench clean
+.PHONY: demo test test-slow test-install lint docs docs-reference wheel bench clean
 
-demo: $(INSTALLED) ## run the shipped models on the sample photos and write figures to demo/
+demo: $(BASE) ## show every model that ships, and write figures to demo/; installs no PyTorch
 	$(BIN)/sightline demo
 
 test: $(INSTALLED) lint ## lint, types and the quick tests
@@ -17,7 +19,7 @@ test-slow: $(INSTALLED) ## the tests that take minutes or need ../shared/data
 	$(BIN)/pytest -m slow
 
 test-install: $(INSTALLED) ## the built wheel in a fresh environment without PyTorch
-	$(BIN)/pytest -m slow tests/test_base_install.py
+	$(BIN)/pytest -m slow tests/test_base_install.py tests/newcomer/test_fresh.py
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
@@ -29,15 +31,29 @@ docs-reference: $(INSTALLED) ## generate the reference of recipe keys from the d
 	$(BIN)/python tools/recipe_keys.py > $(RECIPE_KEYS).new
 	mv $(RECIPE_KEYS).new $(RECIPE_KEYS)
 
+docs: $(INSTALLED) ## the documentation as a site, in site/, with the API from the docstrings
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+wheel: $(BASE) ## dist/*.whl, to install elsewhere
+	$(BIN)/python -m pip wheel --disable-pip-version-check --no-deps --wheel-dir dist .
+
 bench: $(INSTALLED) ## every benchmark, in one run on this machine
 	$(BIN)/python -m benchmarks
 
 # Reinstalled only when the requirements change, so that the targets work offline afterwards.
-$(INSTALLED): pyproject.toml constraints.txt
-	@echo "Setting up $(VENV) (once; a few minutes with an empty pip cache)"
+$(BASE): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Sightline needs Python 3.11 or newer: make PYTHON=python3.11"; exit 1; }
+	@echo "Setting up $(VENV) (once)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[train,meteor,dev]'
+	$(PIP) -e .
+	@touch $@
+
+$(INSTALLED): $(BASE)
+	@echo "Installing PyTorch and the test tools into $(VENV) (once; some minutes)"
+	$(PIP) -e '.[train,meteor,dev]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) runs demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) runs demo site .pytest_cache .mypy_cache .ruff_cache

@@ -55,13 +55,13 @@ def fresh(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fresh")
     source = folder / "source"
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, source)
     run(sys.executable, "-m", "venv", folder / "venv")
     scripts = folder / "venv" / "bin"
     pip = [scripts / "python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
     run(*pip, "wheel", "--no-deps", "--wheel-dir", folder, source)
-    (wheel,) = folder.glob(f"sightline-{__version__}-*.whl")
+    (wheel,) = folder.glob(f"sightline_attention-{__version__}-*.whl")
     run(*pip, "install", "--constraint", ROOT / "constraints.txt", wheel)
     return scripts
 
@@ -84,7 +84,7 @@ class TestInstalled:
     def test_it_is_small_and_has_no_torch(self, fresh):
         listed = json.loads(run(fresh / "python", "-m", "pip", "list", "--format", "json"))
         installed = {package["name"].lower() for package in listed}
-        assert {"sightline", "onnxruntime"} <= installed
+        assert {"sightline-attention", "onnxruntime"} <= installed
         assert not installed & {*TRAIN_ONLY, "torchvision", "scipy"}
         (packages,) = (fresh.parent / "lib").glob("python*/site-packages")
         own = {"pip", "setuptools", "pkg_resources", "_distutils_hack"}  # of any environment
@@ -114,11 +114,28 @@ class TestInstalled:
         task = top_level(Path(zoo.__file__).parent / name / "config.yaml", "task")
         photo = samples()[0].path
         arguments = {
-            "caption": ["describe", photo, "--model", name, "--figure", "figure.png"],
+            "caption": ["describe", photo, "--model", name, "--figure", "figures"],
             "translate": ["translate", "A dog runs.", "--model", name],
             "language_model": ["sample", name, "--length", "20"],
-        }[task]
+            "parse": ["parse", "A dog runs.", "--model", name, "--figure", "trees"],
+        }.get(task, ["describe", "A dog runs.", "--model", name])
         assert sightline(*arguments).strip()
+
+    def test_the_demo_shows_every_model(self, sightline, tmp_path):
+        printed = sightline("demo")
+        assert all(f"── {name}: " in printed for name in zoo.names())
+        assert len(list((tmp_path / "demo").glob("*/*.png"))) > 10
+
+    def test_what_needs_another_extra_says_which(self, fresh, tmp_path):
+        for command, extra in (
+            (["train", "sort"], "train"), (["features", "."], "train"), (["serve"], "serve"),
+        ):  # fmt: skip
+            done = subprocess.run(
+                [fresh / "sightline", *command], cwd=tmp_path, capture_output=True, text=True
+            )
+            assert done.returncode == 2, done.stderr
+            assert f"'sightline-attention[{extra}]'" in done.stderr
+            assert done.stderr.count("\n") == 1
 
     def test_it_scores(self, sightline, tmp_path):
         (tmp_path / "written.txt").write_text("a dog runs\ntwo men sit\n")

@@ -2,12 +2,10 @@
 
 import json
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
@@ -21,52 +19,22 @@ from sightline.errors import ConfigError, DataError
 from sightline.metrics import score
 from sightline.nn.encoders.text import TextEncoder
 from sightline.tasks import build_task, read_recipe
-from sightline.training.loop import train
 from sightline.types import Inputs, Stream
+from toy_opinions import RECIPE, sentences, train_classifier, write_manifest
 
-RECIPE = Path(sightline.__file__).parent / "recipes" / "polarity.yaml"
-GOOD, BAD = ("fine", "bright", "lovely"), ("dull", "grey", "clumsy")
-FILLERS = ("the", "film", "was", "and", "rather", "quite", ",", "acting")
 TEXTS = ["A fine, LOVELY film.", "the film was dull", "zebra", "the acting was quite grey and dull"]
-
-
-def sentences(count, seed=0):
-    rng = np.random.default_rng(seed)
-    for _ in range(count):
-        label = int(rng.integers(2))
-        words = [str(word) for word in rng.choice(FILLERS, rng.integers(2, 9))]
-        words.insert(int(rng.integers(len(words) + 1)), str(rng.choice((BAD, GOOD)[label])))
-        yield " ".join(words), ("very bad", "good")[label]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("classes")
-    with open(folder / "data.jsonl", "w") as file:
-        for number, (text, label) in enumerate(sentences(500)):
-            split = "train" if number < 400 else "dev" if number < 450 else "test"
-            line = {"id": str(number), "source": text, "targets": [label], "split": split}
-            file.write(json.dumps(line) + "\n")
+    write_manifest(folder / "data.jsonl")
     return folder
-
-
-SMALL = (
-    *("vocabulary.min_count=1", "encoder.embedding=12", "encoder.hidden=8"),
-    *("model.hidden=12", "model.attention.size=8", "training.steps=120", "training.seed=3"),
-    *("training.evaluate_every=60", "training.tensorboard=false", "training.ema=0.9"),
-    *("training.optimiser.learning_rate=0.02", "encoder.dropout=0.1"),
-)
-
-
-def trained(folder, name, *overrides):
-    recipe = read_recipe(RECIPE, [f"manifest={folder}/data.jsonl", *SMALL, *overrides])
-    train(build_task(recipe), folder / name, console=Console(quiet=True))
-    return folder / name
 
 
 @pytest.fixture(scope="module")
 def run(folder):
-    return trained(folder, "run")
+    return train_classifier(folder, "run")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +67,7 @@ def test_it_learns_and_shows_its_words(run, folder):
 
 @pytest.mark.parametrize("option", ["model.attention.kind=none", "encoder.summary=true"])
 def test_mean_and_last_state(folder, option):
-    model = sightline.load(trained(folder, option, option, "training.steps=60"))
+    model = sightline.load(train_classifier(folder, option, option, "training.steps=60"))
     found = model.describe(["the film was dull", "fine"], n_best=2)
     assert [d.text for d in found] == ["very bad", "good"]
     assert all(d.layout is None or d.layout.kind == "vector" for d in found)
@@ -175,7 +143,7 @@ def test_wrong_data_is_refused(folder, tmp_path):
     with pytest.raises(DataError, match="class 'z', which"):
         data(("a b", "x", "train"), ("a b", "y", "train"), ("a", "z", "dev"))
     with pytest.raises(ConfigError, match=r"model\.head=class"):
-        trained(folder, "wrong", "model.head=vocabulary")
+        train_classifier(folder, "wrong", "model.head=vocabulary")
 
 
 # ---------------------------------------------------------------- the parts

@@ -329,6 +329,7 @@ def test_a_device_can_be_named(work: Path, call: Call) -> None:
 
 def test_evaluating_without_the_training_text_says_what_else_to_do(work: Path, call: Call) -> None:
     (work / "text.txt").rename(work / "moved.txt")
+    (work / "run" / "command.json").unlink()  # which knows where the text of the original is
     refused(call("evaluate", "run"), "no text file at text.txt", "--data FILE scores another")
     assert call("evaluate", "run", "--data", "moved.txt").code == 0
 
@@ -411,7 +412,7 @@ def test_a_checkpoint_of_a_newer_format_is_not_resumed(work: Path, call: Call) -
     path = newest(work) / "training.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
     again = call("train", "tiny.yaml", "--out", "run", "--resume", "training.steps=9")
-    refused(again, "written by a newer Sightline (format 99", "pip install -U sightline")
+    refused(again, "written by a newer Sightline (format 99", "pip install -U sightline-attention")
 
 
 # ----------------------------------------------------------------------- resuming and stopping

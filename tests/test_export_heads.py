@@ -142,7 +142,7 @@ class Data:
         return {"loss": loss.nats / loss.tokens}
 
     def samples(self, model):
-        return ""
+        return []
 
 
 def vocabulary(recipe):

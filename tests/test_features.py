@@ -385,8 +385,15 @@ def test_pictures_come_from_a_manifest_or_a_folder(tmp_path: Path) -> None:
     from_manifest = pictures_in(tmp_path / "m.jsonl")
     assert list(from_manifest) == ["id0", "id1"]
     assert list(from_manifest.values()) == list(found.values())
+    (tmp_path / "p" / "._000.png").write_bytes(b"macOS writes such a file for each")
+    (tmp_path / "p" / ".cache").mkdir()
+    (tmp_path / "p" / ".cache" / "x.png").write_bytes(b"hidden")
+    from_folders = pictures_in(tmp_path)
+    assert [path.name for path in from_folders.values()] == [path.name for path in found.values()]
+    assert all(name.startswith("p/") for name in from_folders)
+    (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="no pictures"):
-        pictures_in(tmp_path)
+        pictures_in(tmp_path / "empty")
 
 
 def test_the_command_extracts_and_says_where(tmp_path: Path) -> None:

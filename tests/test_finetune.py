@@ -63,7 +63,7 @@ def test_it_says_what_it_chose_and_how_long_it_takes(tuned):
     assert f"training.steps: {steps} (10 epochs of 8 pictures, 16 captions)" in said
     assert "min_count: 2 (" in said
     assert "about " in said
-    assert f"{steps} steps of" in said
+    assert f"{steps} steps, " in said
     recipe = sightline.load(folder / "run").recipe
     assert recipe.training.steps == steps  # numbers, not `auto`
     assert recipe.model.hidden == 16  # as the first model

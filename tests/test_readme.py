@@ -22,6 +22,7 @@ LINES = [
     for line in body.splitlines()
     if line.startswith("sightline ")
 ]
+LINES.remove("sightline demo")  # run by `make demo` in CI, and in tests/newcomer/test_fresh.py
 COMMANDS = list(dict.fromkeys(LINES))  # each once, in order: later ones use what earlier ones wrote
 PYTHON = [body for language, body in BLOCKS if language == "python"]
 # overrides that shrink the README's trainings to seconds
@@ -103,6 +104,8 @@ def test_commands_run(folder, command, run_cli):
         assert (german if "en-de" in words else "hommes") in run.stdout
     elif words[0] == "evaluate" and "--report" in words:
         assert "<html" in (folder / "report.html").read_text(encoding="utf-8")
+    elif "--output" in words:
+        assert (folder / words[-1]).read_text(encoding="utf-8").startswith("file,text")
     elif words[0] == "describe":
         assert run.stdout.strip()
 

@@ -114,7 +114,7 @@ class BackwardsData:
         return {"loss": loss.nats / loss.tokens}
 
     def samples(self, model):
-        return ""
+        return []
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ import pytest
 
 import sightline
 from sightline import zoo
+from sightline.data.trees import read_trees, words_of
 from sightline.tasks.translate.alignments import alignment_of
 
-MEGABYTES = {"coco": 25, "default": 40, "shakespeare": 40, "en-de": 15, "en-fr": 15}
+MEGABYTES = {"coco": 25, "default": 40, "shakespeare": 40, "en-de": 15, "en-fr": 15, "penn": 4}
 
 
 def test_these_models_ship():
@@ -32,3 +33,16 @@ def test_a_translator_knows_its_words_and_where_they_came_from(name, dog, beach)
     links = {alignment.target[t]: alignment.source[s] for s, t, _ in alignment.links()}
     assert links[dog] == "dog"
     assert links[f"{beach}."] == "beach."
+
+
+def test_a_parser_writes_trees_of_any_words():
+    model = sightline.load("penn")
+    found = model.describe("The company said it will buy the shares.")
+    assert found.text == (
+        "(S (NP (DT The) (NN company)) (VP (VBD said) (SBAR (S (NP (PRP it)) "
+        "(VP (MD will) (VP (VB buy) (NP (DT the) (NNS shares))))))) (. .))"
+    )
+    assert model.describe("").text == ""
+    for odd in ("Glorp", "zyx wvu qrs", "! ? ...", "( ( (", "\u732b \u0623\u0645 \U0001f600"):
+        (tree,) = read_trees(model.describe(odd).text)
+        assert [leaf.word for leaf in tree.leaves()] == words_of(odd)

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -23,13 +23,15 @@ from sightline.commands import (
     evaluate,
     export,
     features,
+    models,
     prepare,
     recipes,
     score,
     serve,
     train,
 )
-from sightline.errors import UserError
+from sightline.data.progress import be_quiet
+from sightline.errors import UserError, missing_package
 from sightline.tasks import all_specs
 from sightline.tasks.command_line import echo
 from sightline.tasks.spec import find
@@ -38,7 +40,6 @@ app = typer.Typer(
     name="sightline",
     help="Describe pictures, video, speech and text in words, and show where the model looked.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -48,7 +49,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "describe": describe.describe,
     "score": score.score,
     "serve": serve.serve,
-    "recipes": recipes.recipes,
+    "models": models.models,
     "train": train.train,
     "evaluate": evaluate.evaluate,
     "export": export.export,
@@ -63,7 +64,25 @@ for spec in all_specs():
     COMMANDS |= {name: find(place) for name, place in spec.commands.items()}
 for name, function in COMMANDS.items():
     app.command(name)(function)
+app.add_typer(recipes.recipes, name="recipes")
 app.add_typer(prepare.prepare, name="prepare")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from sightline import __version__
+
+        echo(f"sightline {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print it.")
+    ] = False,
+) -> None:
+    """Describe pictures, text and more in words, and show where the model looked."""
 
 
 def main() -> None:
@@ -71,17 +90,23 @@ def main() -> None:
 
     A full disk is such a line too; a reader of stdout that is gone ends the command quietly.
     """
+    be_quiet(False)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None if closed
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         try:
-            app()
+            app(prog_name="sightline")
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()  # here, where an error can still be told
     except UserError as error:
         _fail(str(error))
+    except ModuleNotFoundError as error:
+        missing = missing_package(error.name)
+        if missing is None:
+            raise
+        _fail(str(missing))
     except OSError as error:
         if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO):
             raise

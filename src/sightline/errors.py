@@ -61,3 +61,41 @@ class CheckpointError(UserError):
 
 class TrainingError(UserError):
     """Training had to stop; the message names the batch and the last good checkpoint."""
+
+
+DISTRIBUTION = "sightline-attention"  # the name on PyPI, where `sightline` is another project
+# The packages of each optional extra that are imported only where they are needed.
+_EXTRAS = {
+    "train": ("torch", "onnx", "tokenizers", "tensorboard", "matplotlib", "scipy", "fast_tsp"),
+    "serve": (
+        "fastapi",
+        "starlette",
+        "uvicorn",
+        "multipart",
+        "python_multipart",
+        "prometheus_client",
+    ),
+    "meteor": ("pycocoevalcap",),
+    "heic": ("pillow_heif",),
+}
+
+
+class MissingPackageError(UserError):
+    """Something needs a package of an extra that is not installed."""
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra; pinned where an unpinned PyTorch would be gigabytes."""
+    pinned = "-c constraints.txt " if extra == "train" else ""
+    return f"pip install {pinned}'{DISTRIBUTION}[{extra}]'"
+
+
+def missing_package(name: str | None) -> MissingPackageError | None:
+    """What to say of a module that could not be imported, if an extra would bring it."""
+    top = (name or "").partition(".")[0]
+    for extra, packages in _EXTRAS.items():
+        if top in packages:
+            return MissingPackageError(
+                f"this needs {top}, which is not installed: {install(extra)}"
+            )
+    return None

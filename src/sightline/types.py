@@ -10,12 +10,14 @@ this file imports torch.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sightline.errors import UserError
 
 Array = Any  # a torch.Tensor or a numpy.ndarray, of the shape that the comment beside it gives
 LayoutKind = Literal["grid", "frames", "words", "points", "facts", "vector"]
@@ -212,7 +214,7 @@ class Hypothesis:
         return float(self.log_probs.sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Description:
     """What is given to the user: the text, how sure each word is, and where each word looked."""
 
@@ -225,6 +227,32 @@ class Description:
     alternatives: tuple[Description, ...] = field(default=())
     confidence: float | None = None  # p(it is right); None of models that were not calibrated
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Description):
+            return NotImplemented
+        return all(
+            np.array_equal(mine, theirs) if field.name == "attention" else mine == theirs
+            for field in fields(self)
+            for mine, theirs in [(getattr(self, field.name), getattr(other, field.name))]
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.tokens, self.score, self.log_probs))
+
+    @property
+    def attention_maps(self) -> NDArray[np.float32]:
+        """Attention over a picture as (words, rows, columns)."""
+        layout, weights = self.layout, self.attention
+        if layout is None or layout.kind != "grid" or weights is None:
+            raise UserError("only attention over a picture has rows and columns")
+        return weights[:, : layout.cells].reshape(-1, *layout.shape)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the text, and where each word looked."""
+        from sightline.figures.notebook import as_html
+
+        return as_html(self)
+
     def figure(self, path: Path | str, picture: Array | Path | str | None = None) -> None:
         """Draw where each word looked: over the picture, the words or the time that it describes.
 
@@ -235,17 +263,20 @@ class Description:
 
         draw(self, path, picture)
 
-    def to_json(self) -> dict[str, Any]:
-        """A dictionary that `json.dumps` takes as it is."""
+    def to_json(self, attention: bool = True) -> dict[str, Any]:
+        """A dictionary that `json.dumps` takes as it is; without attention it is small."""
+        looked: dict[str, Any] = {
+            "attention": None
+            if self.attention is None
+            else [[round(float(weight), 6) for weight in row] for row in self.attention],
+            "layout": None if self.layout is None else self.layout.to_json(),
+        }
         return {
             "text": self.text,
             "score": self.score,
             "confidence": self.confidence,
             "tokens": list(self.tokens),
             "log_probs": list(self.log_probs),
-            "attention": None
-            if self.attention is None
-            else [[round(float(weight), 6) for weight in row] for row in self.attention],
-            "layout": None if self.layout is None else self.layout.to_json(),
-            "alternatives": [other.to_json() for other in self.alternatives],
+            **(looked if attention else {}),
+            "alternatives": [other.to_json(attention) for other in self.alternatives],
         }

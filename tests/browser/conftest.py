@@ -75,7 +75,8 @@ def open_at(browser):
         contexts.append(context)
         context.set_default_timeout(60_000)  # a busy machine is no failure
         page = context.new_page()
-        own = (address, f"blob:{address}", "data:")
+        origin = address[: address.index("/", len("https://")) + 1]
+        own = (origin, f"blob:{origin}", "data:")
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda line: line.type == "error" and complaints.append(line.text))
         page.on("request", lambda sent: sent.url.startswith(own) or complaints.append(sent.url))

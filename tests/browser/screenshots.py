@@ -1,19 +1,28 @@
-"""Takes all the screenshots of docs/images/page/: the models that ship, on the sample photos.
+"""Takes all the screenshots of docs/images/page/, with the models that ship.
 
-    .venv/bin/python tests/browser/screenshots.py [soft=RUN hard=RUN]
+    .venv/bin/python tests/browser/screenshots.py [--only STATE …] [NAME=RUN …] [soft=RUN hard=RUN]
 
-The comparison is taken only where its models are given: they do not ship.
+For a task without a model that ships, one that is given as NAME=RUN, or else a small one that is
+trained on the spot. The comparison of soft and hard attention is taken only where both are given.
 """
 
 import argparse
 import io
 import os
+import sys
 import tempfile
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the toys that small models learn
+
 from serving import ARGUMENTS, chromium, serving
+from small import SMALL
+
+import sightline
+from sightline import zoo
 
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "docs" / "images" / "page"
@@ -158,17 +167,83 @@ def translation(opened):
     save(page, "translation")
 
 
-STATES = (welcome, word, picture_and_search, pointing, prefix, keyboard, broken, phone, translation)
+def ask(opened, task, example=0, **options):
+    """A panel's example, answered."""
+    page = opened(**{"viewport": {"width": 1200, "height": 700}} | options)
+    page.click(f"#tab-{task}")
+    page.locator(f"#panel-{task} .examples button").nth(example).click()
+    page.wait_for_selector(f"#panel-{task} .save:not([hidden])")
+    page.wait_for_timeout(200)
+    return page
+
+
+def classes(opened):
+    page = opened(viewport={"width": 1200, "height": 800})
+    page.click("#tab-classify")
+    page.fill("#classify-text", "The film was rather dull, and the acting clumsy.")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#panel-classify .save:not([hidden])")
+    page.click("#panel-classify .about summary")
+    save(page, "classes")
+
+
+def tree(opened):
+    page = ask(opened, "parse")
+    page.locator(".phrase > button", has_text="VP").first.hover()
+    save(page, "tree")
+
+
+def points(opened):
+    page = ask(opened, "point", 1, viewport={"width": 1200, "height": 860})
+    words = page.locator("#point-found .word")
+    words.nth(words.count() // 2).hover()
+    save(page, "points")
+
+
+def story(opened):
+    save(ask(opened, "answer", viewport={"width": 1200, "height": 900}), "story")
+
+
+def writing(opened):
+    save(ask(opened, "language_model", viewport={"width": 1200, "height": 860}), "writing")
+
+
+def phone_points(opened):
+    page = ask(opened, "point", viewport=PHONE, has_touch=True, is_mobile=True, color_scheme="dark")
+    page.locator("#point-found .word").nth(3).tap()
+    page.evaluate("scrollTo(0, 60)")
+    save(page, "points-phone-dark")
+
+
+def api(opened):
+    page = opened(path="docs")
+    page.locator("#post-v1-translate").scroll_into_view_if_needed()
+    page.evaluate("document.getElementById('post-v1-translate').scrollIntoView()")
+    save(page, "api")
+
+
+STATES = (
+    *(welcome, word, picture_and_search, pointing, prefix, keyboard, broken, phone, translation),
+    *(classes, tree, points, story, writing, phone_points, api),
+)
+
+
+def models_of(given, folder):
+    """The models to serve: for each task those that ship, or one given, or a small one."""
+    models = {name: name for name in zoo.names() if name != "coco"}  # one captioner is shown
+    tasks = {sightline.load(path).task for path in [*models.values(), *given.values()]}
+    small = {task: train for task, train in SMALL.items() if task not in tasks}
+    return models | given | {f"small-{task}": train(folder / task) for task, train in small.items()}
 
 
 def take(states, models, browser, log):
     """Every state on pages of one server of these models."""
     with serving(models, os.environ, log) as address:
 
-        def opened(**options):
+        def opened(path="", **options):
             options = {"viewport": DESKTOP, "reduced_motion": "reduce"} | options
             page = browser.new_context(**options).new_page()
-            page.goto(address)
+            page.goto(f"{address}{path}")
             page.wait_for_selector("body[data-ready]")
             return page
 
@@ -178,17 +253,18 @@ def take(states, models, browser, log):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="*", metavar="NAME=RUN", help="to compare")
-    given = parser.parse_args()
+    parser.add_argument("models", nargs="*", metavar="NAME=RUN", help="besides those that ship")
+    parser.add_argument("--only", action="append", help="the names of states")
+    asked = parser.parse_args()
+    given = dict(model.split("=", 1) for model in asked.models)
+    compared = {name: given.pop(name) for name in ("soft", "hard") if name in given}
+    states = [state for state in STATES if state.__name__ in (asked.only or [state.__name__])]
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
-        take(
-            STATES, {name: name for name in ("default", "en-de", "en-fr")}, browser, folder / "log"
-        )
-        models = dict(model.split("=", 1) for model in given.models)
-        if models:
-            take((comparison,), models, browser, folder / "log")
+        take(states, models_of(given, folder), browser, folder / "log")
+        if compared:
+            take((comparison,), compared, browser, folder / "log")
         browser.close()
 
 

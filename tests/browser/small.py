@@ -1,12 +1,19 @@
-"""The small models that the page is tested with, trained on the spot."""
+"""The small models that the page is tested and shown with, trained on the spot."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from rich.console import Console
 
-from sightline.tasks import build_task
+import sightline
+import toy_opinions
+import toy_stories
+import toy_treebank
+from sightline.tasks import build_task, read_recipe
 from sightline.training.loop import train
 from toy_language import train_toy
+
+RECIPES = Path(sightline.__file__).parent / "recipes"
 
 
 def train_others(folder, recipe, hard_steps=60, toy_steps=160):
@@ -26,3 +33,49 @@ def train_others(folder, recipe, hard_steps=60, toy_steps=160):
         "shapes-hard": folder / "hard",
         "toy": folder / "toy" / "run",
     }
+
+
+def described(what):
+    return f"description=A small model of {what}, trained to show this page"
+
+
+def train_parser(folder):
+    folder.mkdir()
+    toy_treebank.write_manifest(folder / "toy.jsonl")
+    fewer = ("training.steps=120", "training.evaluate_every=120")
+    toy_treebank.train_parser(folder, "run", *fewer, described("short sentences"))
+    return folder / "run"
+
+
+def train_reader(folder):
+    folder.mkdir()
+    toy_stories.write_manifest(folder / "toy.jsonl")
+    toy_stories.train_reader(folder, "run", described("stories of one fact"))
+    return folder / "run"
+
+
+def train_classifier(folder):
+    folder.mkdir()
+    toy_opinions.write_manifest(folder / "data.jsonl")
+    return toy_opinions.train_classifier(folder, "run", described("opinions of a few words"))
+
+
+def train_pointer(folder, steps=500):
+    """Hulls of 5 to 10 points."""
+    overrides = [
+        *("sizes=[5,10]", "encoder.embedding=32", "encoder.hidden=48", "model.embedding=32"),
+        *("model.hidden=96", "model.attention.size=48", "batch=64", "training.tensorboard=false"),
+        *("training.optimiser.learning_rate=0.004", f"training.steps={steps}"),
+        *(f"training.evaluate_every={steps}", described("outlines of 5 to 10 points")),
+    ]
+    recipe = read_recipe(RECIPES / "hull.yaml", overrides)
+    train(build_task(recipe), folder / "run", console=Console(quiet=True))
+    return folder / "run"
+
+
+SMALL = {  # where none ships for the task
+    "parse": train_parser,
+    "answer": train_reader,
+    "classify": train_classifier,
+    "point": train_pointer,
+}

@@ -38,6 +38,15 @@ def new_task(tmp_path):
     tasks.unregister(spec.name)
 
 
+@pytest.fixture
+def no_panel():
+    """A task that is registered from outside, without one."""
+    spec = replace(tasks.spec_of("translate"), name="silent", route=None, panel=None)
+    tasks.register(spec)
+    yield spec
+    tasks.unregister(spec.name)
+
+
 def test_a_new_task_brings_its_panel(open_at, new_task):
     translator = sightline.load("en-de")
     both = [translator, replace(translator, task=new_task.name)]
@@ -58,8 +67,10 @@ def test_a_new_task_brings_its_panel(open_at, new_task):
         assert int(text.split()[-2]) >= len(expected.tokens)
 
 
-def test_one_panel_needs_no_tabs_and_tasks_without_a_panel_are_not_shown(open_at):
-    with running(load_models(["shakespeare", "en-de"])) as server:
+def test_one_panel_needs_no_tabs_and_tasks_without_a_panel_are_not_shown(open_at, no_panel):
+    silent = replace(sightline.load("en-de"), task=no_panel.name)
+    served = ServedModel("silent", silent, route_of(no_panel, "text"))
+    with running(Models({"silent": served, **load_models(["en-de"]).by_name})) as server:
         page = open_at(f"{server.url}/")
         assert page.locator("#source").is_visible()
         assert not page.locator("[role=tablist]").is_visible()
@@ -73,7 +84,9 @@ def test_one_panel_needs_no_tabs_and_tasks_without_a_panel_are_not_shown(open_at
         assert found == ["translate"]
 
 
-def test_a_server_without_any_panel_is_explained(open_at):
-    with running(load_models(["shakespeare"])) as server:
+def test_a_server_without_any_panel_is_explained(open_at, no_panel):
+    silent = replace(sightline.load("en-de"), task=no_panel.name)
+    served = ServedModel("silent", silent, route_of(no_panel, "text"))
+    with running(Models({"silent": served})) as server:
         page = open_at(f"{server.url}/")
         assert "no model that this page can show" in page.locator("#message").inner_text()

@@ -167,7 +167,7 @@ def test_lone_surrogates_are_words(meteor: Meteor) -> None:
 
 def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pycocoevalcap", None)
-    with pytest.raises(UserError, match=r"pip install 'sightline\[meteor\]'"):
+    with pytest.raises(UserError, match=r"pip install 'sightline-attention\[meteor\]'"):
         Meteor()
 
 

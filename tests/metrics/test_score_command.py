@@ -115,7 +115,7 @@ def test_a_subset_can_be_scored(files):
     with pytest.raises(UserError, match="'1' has references but no hypothesis"):
         run(files / "few.json", files / "annotations.json")
     out = run(files / "few.json", files / "annotations.json", "--subset")
-    assert "1 items, 2 references" in out
+    assert "1 item, 2 references" in out
 
 
 def test_compressed_files_are_read_by_the_format_inside(files):
@@ -132,7 +132,7 @@ def test_missing_meteor_is_said_in_one_line(files, monkeypatch):
     result = CliRunner().invoke(app, [str(files / "results.json"), str(files / "mapping.json")])
     assert result.exit_code == 0
     assert "CIDEr" in result.output
-    assert "pip install 'sightline[meteor]'" in result.output.replace("\n", " ")
+    assert "pip install 'sightline-attention[meteor]'" in result.output.replace("\n", " ")
 
 
 BAD = {

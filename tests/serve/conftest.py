@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.importorskip("fastapi", reason="sightline[serve]")
+pytest.importorskip("fastapi", reason="sightline-attention[serve]")
 
 from live_server import running
 

@@ -23,10 +23,10 @@ PATIENT = {"time_limit": PATIENCE, **QUICK}  # where it is not time that is test
 
 
 @contextmanager
-def running(models, limits=None, api_key=None):
+def running(models, limits=None, api_key=None, origins=()):
     """The service on a free port; its `.url`, `.client`, `.service` and `.thread`."""
     listener = bind("127.0.0.1", 0)
-    server = Server(Service(models, limits or Limits(**PATIENT), api_key))
+    server = Server(Service(models, limits or Limits(**PATIENT), api_key, origins))
     server.thread = thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     server.port = listener.getsockname()[1]

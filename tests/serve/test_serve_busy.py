@@ -89,6 +89,7 @@ def test_a_slow_model_has_fewer_places():
         batcher = server.service.batchers["held"]
         assert batcher.places == 150  # until it is known: 0.2 s each
         (client,) = sent(server, 1)
+        wait_for(lambda: model.batches)  # it holds a place before it runs
         time.sleep(1.6)  # at least: then it is known to be 0.62 s
         model.go.set()
         assert client.recv(12) == b"HTTP/1.1 200"

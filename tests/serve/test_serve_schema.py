@@ -12,7 +12,7 @@ def test_the_description_has_both_bodies_the_errors_and_examples(server):
     assert set(schema["paths"]) >= {"/v1/describe", "/v1/translate", "/v1/models", "/v1/samples"}
     describe = schema["paths"]["/v1/describe"]["post"]
     bodies = describe["requestBody"]["content"]
-    assert set(bodies) == {"multipart/form-data", "application/json"}
+    assert set(bodies) == {*("multipart/form-data", "application/json", "application/octet-stream")}
     assert set(bodies["multipart/form-data"]["schema"]["properties"]) == {
         *("file", "model", "beam", "n_best", "groups", "repeats", "prefix", "focus", "stream")
     }

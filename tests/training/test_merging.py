@@ -43,3 +43,16 @@ def test_models_that_do_not_fit_together_are_refused(tmp_path, other):
     with pytest.raises(CheckpointError):
         average_models(several, tmp_path / "mean")
     assert not (tmp_path / "mean").exists()
+
+
+def test_models_that_began_differently_are_pointed_out(tmp_path):
+    said = []
+    several = [model(tmp_path / str(seed), seed, size=50) for seed in range(2)]
+    average_models(several, tmp_path / "unrelated", said.append)
+    assert len(said) == 1
+    assert "were not trained on from the same model" in said[0]
+    near = load_file(several[0] / "weights.safetensors")["weights"]
+    moved = near + np.random.default_rng(9).normal(size=near.shape).astype(np.float32) / 2
+    save_file({"weights": moved}, several[1] / "weights.safetensors")
+    average_models(several, tmp_path / "related", said.append)
+    assert len(said) == 1

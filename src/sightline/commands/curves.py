@@ -10,13 +10,16 @@ from sightline.tasks.command_line import echo
 
 def curves(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")],
-    out: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")] = Path(
-        "curves.png"
+    out: Annotated[
+        Path, typer.Option("--output", "--out", "-o", help="The picture: .png, .svg or .pdf.")
+    ] = Path("curves.png"),
+    metric: Annotated[str, typer.Option("--metric", "-m", help="Which metric of the log.")] = (
+        "loss"
     ),
-    metric: Annotated[str, typer.Option(help="Which metric of the log.")] = "loss",
+    by: Annotated[str, typer.Option(help="Along: minutes, step or epoch.")] = "minutes",
 ) -> None:
     """Draw the learning curves of one or more runs."""
     from sightline.figures import draw_curves
 
-    draw_curves(runs, out, metric)
+    draw_curves(runs, out, metric, by)
     echo(f"wrote {out}", err=True)

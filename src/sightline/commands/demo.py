@@ -1,75 +1,89 @@
-"""`sightline demo`: what ships, shown.
-
-The captioner describes the sample photos and shows where it looked for each word. A character
-language model writes in the manner of the plays that it read; a picture shows how surprised it was
-by each character of a verse that it had never seen.
-"""
+"""`sightline demo`: what ships, shown: every model on the samples that its task names."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from sightline.tasks.command_line import echo
+from sightline.tasks.command_line import counted_nouns, echo
 
-CAPTIONER, LANGUAGE_MODEL = "default", "shakespeare"
+if TYPE_CHECKING:
+    from sightline.types import Description
+
 OUT = Path("demo")
 
 
 def demo() -> None:
-    """Describe the sample photos and write a few verses; the figures go to demo/."""
-    describe_photos(CAPTIONER)
-    write_verses()
-    echo("\nNext: `sightline --help`, README.md, docs/")
+    """Show every model that ships on a few samples; the figures go to demo/."""
+    from sightline import zoo
+    from sightline.commands.models import about, card_of, task_of
+    from sightline.tasks import spec_of, task_names
+
+    order = task_names()
+    for name in sorted(zoo.names(), key=lambda name: order.index(task_of(name))):
+        spec = spec_of(task_of(name))
+        echo(f"── {name}: {about(card_of(name))}\n")
+        if spec.demo is not None:
+            spec.demo(name, OUT / name)
+        elif spec.samples is not None:
+            describe_samples(name)
+        echo()
+    echo(f"The figures are in {OUT}/. Next: `sightline --help`, README.md, docs/")
 
 
-def describe_photos(model: Path | str) -> None:
-    """Captions of the sample photos; a figure of each, an animation, and a page of all."""
+def describe_samples(model: Path | str) -> None:
+    """What the model says of its task's samples; where it looked, a figure of each and a page."""
     import sightline
+    from sightline.tasks import spec_of
+
+    describer = sightline.load(model)
+    spec = spec_of(describer.task)
+    assert spec.samples is not None
+    sources = list(spec.samples(describer.recipe))
+    began = time.perf_counter()
+    descriptions = describer.describe(sources)
+    seconds = time.perf_counter() - began
+    for source, description in zip(sources, descriptions, strict=True):
+        echo(f"  {_shown(source)}\n    → {description.text}")
+    echo(f"\n  {counted_nouns(len(sources), 'sample')} in {seconds:.1f} s")
+    out = OUT / Path(model).name
+    if not all(map(_can_be_drawn, descriptions)):
+        return
+    for number, (source, description) in enumerate(zip(sources, descriptions, strict=True), 1):
+        stem = source.stem if isinstance(source, Path) else str(number)
+        description.figure(out / f"{stem}.png", source)
+        if number == 1 and isinstance(source, Path):
+            description.figure(out / f"{stem}.gif", source)  # one that moves
+    echo("  Where it looked for each word:")
+    if all(d.layout and d.layout.kind in ("grid", "words") for d in descriptions):
+        _page(out.with_suffix(".html"), sources, descriptions, out.name)
+        echo(f"    {out}.html{' ' * 8}all of them; point at a word")
+    echo(f"    {out}/")
+
+
+def _shown(source: Any) -> str:
+    if isinstance(source, Path):
+        return source.name
+    return str(source).replace("\n", " ") if isinstance(source, str) else f"{len(source)} points"
+
+
+def _can_be_drawn(description: Description) -> bool:
+    from sightline.figures.draw import FIGURES
+
+    layout = description.layout
+    return description.attention is not None and layout is not None and layout.kind in FIGURES
+
+
+def _page(path: Path, sources: list[Any], descriptions: list[Description], name: str) -> None:
+    """A page of all samples; photos with their credits."""
     from sightline.report import ReportItem, write_report
     from sightline.samples import samples
 
-    echo(f"Loading the captioner `{model}` …\n")
-    captioner = sightline.load(model)
-    photos = samples()
-    began = time.perf_counter()
-    descriptions = captioner.describe([photo.path for photo in photos])
-    seconds = time.perf_counter() - began
+    photos = {photo.path: photo for photo in samples()}
     items = []
-    for photo, description in zip(photos, descriptions, strict=True):
-        echo(f"  {photo.name:18} {description.text}")
-        description.figure(OUT / "photos" / f"{photo.path.stem}.png", photo.path)
-        name = f"{photo.name}: {photo.credit}"
-        items.append(ReportItem(name, photo.path, (photo.alt,), description, {}))
-    echo(f"\n   ({len(photos) / seconds:,.1f} photos a second)")
-    moving = OUT / "photos" / f"{photos[0].path.stem}.gif"
-    descriptions[0].figure(moving, photos[0].path)
-    title = "Photos that ship with Sightline"
-    write_report(OUT / "photos.html", items, title=title, metrics={"corpus": {}})
-    echo("\nWhere it looked for each word:")
-    echo(f"  {OUT / 'photos.html'!s:22} all of them; point at a word")
-    echo(f"  {OUT / 'photos/*.png'!s:22} a figure per photo")
-    echo(f"  {moving!s:22} one that moves\n")
-
-
-def write_verses() -> None:
-    """A language model's writing, and how surprised it was by it and by a sonnet."""
-    import sightline
-    from sightline.figures import draw_surprise
-    from sightline.samples import FOLDER
-
-    echo(f"Loading the language model `{LANGUAGE_MODEL}` that ships with Sightline …")
-    model = sightline.load(LANGUAGE_MODEL)
-    began, count = time.perf_counter(), 0
-    for step in model.stream("ROMEO:\n", length=240, temperature=0.7, seed=1):
-        echo(step.text[count:], nl=False)
-        count = len(step.text)
-    echo(f"\n   ({count / (time.perf_counter() - began):,.0f} characters a second)")
-
-    drawn = model.describe("JULIET:\n", length=500, temperature=0.8, seed=3)
-    draw_surprise(drawn, OUT / "written.png")
-    verse = (FOLDER / "sonnet.txt").read_text()  # not in the plays that the model learned from
-    draw_surprise(model.force([""], [verse])[0], OUT / "read.png")
-    echo("\nPictures, each character shaded by how much it surprised the model:")
-    echo(f"  {OUT / 'written.png'}  what it wrote")
-    echo(f"  {OUT / 'read.png'}     a sonnet that it had not read before")
+    for source, description in zip(sources, descriptions, strict=True):
+        photo = photos.get(source) if isinstance(source, Path) else None
+        about = f"{photo.name}: {photo.credit}" if photo else ""
+        items.append(ReportItem(about, source, (photo.alt,) if photo else (), description, {}))
+    write_report(path, items, title=f"{name}: its samples", metrics={"corpus": {}})

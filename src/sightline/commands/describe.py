@@ -8,13 +8,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.tasks.command_line import Device, echo, echo_json, standard_input
+from sightline.tasks.command_line import (
+    AsCsv,
+    AsJson,
+    Beam,
+    Device,
+    Model,
+    NBest,
+    NoAttention,
+    Output,
+    Quiet,
+    counted_nouns,
+    echo,
+    echo_csv,
+    echo_json,
+    note,
+    standard_input,
+    writing_to,
+)
 
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer
     from sightline.types import Description
 
 BATCH = 16  # files read and described together
+COLUMNS = ("file", "text", "score", "confidence", "error")
 
 
 def describe(
@@ -24,11 +42,9 @@ def describe(
             help="Files, folders, patterns, - for standard input; or texts, as the model reads."
         ),
     ],
-    model: Annotated[str, typer.Option(help="A run, a checkpoint, or a zoo name.")] = "default",
-    beam: Annotated[
-        int | None, typer.Option(min=1, help="Hypotheses searched in parallel.")
-    ] = None,
-    n_best: Annotated[int, typer.Option(min=1, help="Descriptions per source.")] = 1,
+    model: Model = "default",
+    beam: Beam = None,
+    n_best: NBest = 1,
     prefix: Annotated[str, typer.Option(help="Words that the description begins with.")] = "",
     groups: Annotated[
         int, typer.Option(min=1, help="Diverse beam search: the beam in so many groups.")
@@ -50,33 +66,48 @@ def describe(
     figure_format: Annotated[
         str, typer.Option(help="png, jpg or svg: a panel per word; gif or webp: animated.")
     ] = "png",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object per source and line.")
-    ] = False,
+    output: Output = None,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+    no_attention: NoAttention = False,
     device: Device = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Describe pictures (or whatever the model reads) in words; one bad file stops no other."""
     import sys
 
     from sightline.data.progress import counted
+    from sightline.errors import UserError
     from sightline.media.focus import parse_focus
     from sightline.tasks import load_for
 
+    if as_json and as_csv:
+        raise UserError("give --json or --csv, not both")
     options: dict[str, Any] = {"beam": beam, "n_best": n_best, "prefix": prefix, "groups": groups}
     options |= {"focus": None if focus is None else parse_focus(focus)}
     options |= {"words_once": False if repeats else None, "tags": tags}
     describer, failed = load_for(model, device=device), 0
     names = list(_expand(sources)) if describer.reader.takes == "file" else sources
+    figures = _figure_names(names, describer)
     outcomes: Iterator[Any] = _outcomes(describer, names, options)
-    if len(names) > BATCH and sys.stderr.isatty():
+    # on a terminal the descriptions themselves show how far it is
+    if len(names) > BATCH and (output is not None or not sys.stdout.isatty()):
         outcomes = counted(outcomes, len(names), "describing")
-    for name, source, result in outcomes:
-        failed += isinstance(result, str)
-        _show(name, result, as_json=as_json, alone=len(names) == 1)
-        if figure is not None and not isinstance(result, str):
-            path = figure / f"{_stem(name, describer)}.{figure_format}"
-            result.figure(path, source)
-            echo(f"wrote {path}", err=True)
+    with writing_to(output):
+        if as_csv:
+            echo_csv(COLUMNS)
+        for (name, source, result), drawn in zip(outcomes, figures, strict=True):
+            failed += isinstance(result, str)
+            if as_csv:
+                _row(name, result)
+            else:
+                _show(name, result, as_json, len(names) == 1, not no_attention)
+            if figure is not None and not isinstance(result, str):
+                path = figure / f"{drawn}.{figure_format}"
+                result.figure(path, source)
+                note(f"wrote {path}")
+    if len(names) > 1:
+        note(f"{len(names) - failed:,} described" + (f", {failed:,} failed" if failed else ""))
     if failed:
         raise typer.Exit(2)
 
@@ -85,12 +116,18 @@ def _expand(sources: list[str]) -> Iterator[str]:
     """The files that are meant: folders give the pictures in them, patterns what they match."""
     import glob
 
-    from sightline.data.features import pictures_in
+    from sightline.data.features import others_in, pictures_in
     from sightline.errors import DataError
 
     for source in sources:
         path = Path(source)
         if path.is_dir():
+            others = others_in(path)
+            if others:
+                note(
+                    f"{source}: {counted_nouns(len(others), 'file')} not taken for pictures, "
+                    f"such as {others[0]}"
+                )
             yield from (str(file) for file in pictures_in(path).values())
         elif glob.has_magic(source) and not path.exists():
             matches = sorted(glob.glob(source, recursive=True))
@@ -101,11 +138,26 @@ def _expand(sources: list[str]) -> Iterator[str]:
             yield source  # if it does not exist, its own line says so
 
 
+def _figure_names(names: list[str], describer: Describer) -> list[str]:
+    """A name for each source's figure, without its ending; none twice, whatever their letters."""
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        stem = _stem(name, describer)
+        free = next(
+            each
+            for each in (stem, *(f"{stem}-{number}" for number in range(2, len(names) + 2)))
+            if each.casefold() not in taken
+        )
+        taken.add(free.casefold())
+        found.append(free)
+    return found
+
+
 def _outcomes(
     describer: Describer, names: list[str], options: dict[str, Any]
 ) -> Iterator[tuple[str, Any, Description | str]]:
     """For each source in order: its name, what was read, and its description or what was wrong."""
-
     from sightline.errors import DataError
     from sightline.runtime.describer import Options
 
@@ -135,10 +187,11 @@ def _stem(name: str, describer: Describer) -> str:
     return Path(name).stem if describer.reader.takes == "file" else name[:40].replace("/", "_")
 
 
-def _show(name: str, result: Description | str, *, as_json: bool, alone: bool) -> None:
-
+def _show(
+    name: str, result: Description | str, as_json: bool, alone: bool, attention: bool
+) -> None:
     if as_json:
-        content = {"error": result} if isinstance(result, str) else result.to_json()
+        content = {"error": result} if isinstance(result, str) else result.to_json(attention)
         echo_json({"file": name, **content})
     elif isinstance(result, str):
         echo(f"sightline: {result}", err=True)
@@ -147,3 +200,12 @@ def _show(name: str, result: Description | str, *, as_json: bool, alone: bool) -
         echo(start + result.text)
         for other in result.alternatives:
             echo(" " * len(start) + f"{other.text}  ({other.score:.2f})")
+
+
+def _row(name: str, result: Description | str) -> None:
+    """A row for each description of a source, or for what was wrong with it."""
+    if isinstance(result, str):
+        echo_csv([name, None, None, None, result])
+        return
+    for one in (result, *result.alternatives):
+        echo_csv([name, one.text, f"{one.score:.4f}", one.confidence, None])

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.tasks.command_line import Device, echo, echo_json
+from sightline.tasks.command_line import (
+    Beam,
+    Device,
+    Output,
+    Quiet,
+    echo_json,
+    note,
+    writing_to,
+)
 
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer
@@ -26,37 +34,54 @@ def evaluate(
         typer.Option(help="A text or a manifest; by default the one it was trained with."),
     ] = None,
     split: Annotated[str, typer.Option(help="Which part of the manifest.")] = "test",
-    beam: Annotated[int | None, typer.Option(min=1, help="The beam's size.")] = None,
+    beam: Beam = None,
     report: Annotated[
         Path | None, typer.Option(help="Also write a page (.html) to look through.")
     ] = None,
+    output: Output = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
     device: Device = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Print a model's metrics on data that it was not trained on."""
-
     from sightline.tasks import load_for, spec_of
 
     loaded = load_for(model, overrides=overrides or (), device=device)
     spec = spec_of(loaded.task)
     result = spec.evaluate(loaded, data, split, beam)
-    if as_json:
-        kept = ("corpus", "signatures", "intervals")
-        shown = {key: value for key, value in result.scores.items() if key in kept}
-        texts = {"texts": result.texts} if result.examples else {}
-        echo_json({**shown, **texts})
-    else:
-        _table(spec, loaded, result)
+    for said in result.scores.get("notes", ()):
+        note(f"note: {said}")
+    published = _paper(spec, loaded, data)
+    with writing_to(output):
+        if as_json:
+            kept = ("corpus", "signatures", "intervals")
+            shown = {key: value for key, value in result.scores.items() if key in kept}
+            texts = {"texts": result.texts} if result.examples else {}
+            echo_json({**shown, **texts})
+        else:
+            _table(result, published)
     if report is not None:
-        _report(report, spec, loaded, result, Path(model) / "log.jsonl")
+        about = loaded.recipe.description or loaded.recipe.manifest
+        title = f"{spec.name.capitalize()}: {about}{_elsewhere(loaded, data)}"
+        _report(report, title, published, result, Path(model) / "log.jsonl")
 
 
-def _paper(spec: TaskSpec, model: Describer) -> Any:
-    """The published numbers of the benchmark that the recipe names."""
-    return spec.published.get(getattr(model.recipe, "benchmark", None) or "", {})
+def _elsewhere(model: Describer, data: Path | None) -> str:
+    """That it is evaluated on other data than its recipe names."""
+    own = getattr(model.recipe, "manifest", None) or getattr(model.recipe, "text", None)
+    same = data is None or (isinstance(own, str) and Path(own).name == data.name)
+    return "" if same else f", on {data}"
 
 
-def _report(path: Path, spec: TaskSpec, model: Describer, result: Evaluation, log: Path) -> None:
+def _paper(spec: TaskSpec, model: Describer, data: Path | None) -> Any:
+    """The published numbers of the benchmark that the recipe names, if this is its data."""
+    benchmark = getattr(model.recipe, "benchmark", None)
+    if _elsewhere(model, data) and isinstance(getattr(model.recipe, "manifest", None), str):
+        return {}
+    return spec.published.get(benchmark or "", {})
+
+
+def _report(path: Path, title: str, published: Any, result: Evaluation, log: Path) -> None:
     from sightline.errors import UserError
     from sightline.report import ReportItem, write_report
     from sightline.training.journal import read_log
@@ -70,22 +95,21 @@ def _report(path: Path, spec: TaskSpec, model: Describer, result: Evaluation, lo
     write_report(
         path,
         items,
-        title=f"{spec.name.capitalize()}: {model.recipe.description or model.recipe.manifest}",
+        title=title,
         metrics=result.scores,
         curves=read_log(log) if log.is_file() else (),  # a run has its log, a zoo model none
-        paper=_paper(spec, model),
+        paper=published,
     )
-    echo(f"wrote {path}", err=True)
+    note(f"wrote {path}")
 
 
-def _table(spec: TaskSpec, model: Describer, result: Evaluation) -> None:
+def _table(result: Evaluation, published: Any) -> None:
     """Our scores, and the published ones of the same benchmark."""
     from rich.console import Console
     from rich.table import Table
 
     from sightline.metrics import info
 
-    published = _paper(spec, model)
     intervals = result.scores.get("intervals", {})
     table = Table(title=result.title)
     for name in ("", "this model", *(["95 %"] if intervals else []), *published):

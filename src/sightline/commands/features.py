@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sightline.tasks.command_line import Device, echo
+from sightline.tasks.command_line import Device, Quiet, echo, note
 
 
 def features(
@@ -22,16 +22,30 @@ def features(
     mode: Annotated[str | None, typer.Option(help="crop or squeeze.")] = None,
     batch_size: Annotated[int, typer.Option(min=1)] = 8,
     skip_bad: Annotated[bool, typer.Option(help="Leave out pictures that cannot be read.")] = False,
+    good: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "--out",
+            "-o",
+            help="With --skip-bad: the manifest without them, to train on.",
+        ),
+    ] = None,
     device: Device = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Compute and cache the features of pictures; training does it, too, on its first run.
 
     It can be stopped at any time: the next run resumes.
     """
     from sightline.data.features import extract_features, pictures_in
+    from sightline.data.manifest import read_manifest, write_manifest
+    from sightline.errors import UserError
     from sightline.nn.device import pick_device
     from sightline.nn.encoders.image import build_encoder
 
+    if good is not None and source.is_dir():
+        raise UserError("--output writes a manifest; give a manifest, not a folder")
     pictures = pictures_in(source)
     network = build_encoder(
         encoder,
@@ -44,7 +58,12 @@ def features(
     stored = extract_features(pictures, network, cache, batch_size=batch_size, skip_bad=skip_bad)
     absent = [name for name in pictures if name not in stored]
     if absent:
-        echo(f"note: {len(absent)} left out, such as {absent[0]}", err=True)
+        rest = "" if good else "; --output FILE writes the manifest of the others, to train on"
+        note(f"note: {len(absent)} left out, such as {absent[0]}{rest}")
+    if good is not None:
+        kept = [each for each in read_manifest(source, medium="image") if each.id in stored]
+        write_manifest(good, kept)
+        note(f"wrote {good}: train with manifest={good}")
     key = stored.key
     echo(
         f"{stored.folder}: {len(pictures) - len(absent):,} pictures, "

@@ -18,7 +18,7 @@ prepare = typer.Typer(
 )
 
 Folder = Annotated[Path, typer.Argument(help="The data set's folder, as it was published.")]
-Out = Annotated[Path, typer.Option("--out", "-o", help="The manifest to write.")]
+Out = Annotated[Path, typer.Option("--output", "--out", "-o", help="The manifest to write.")]
 
 
 @prepare.command()

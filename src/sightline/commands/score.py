@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.tasks.command_line import echo, echo_json
+from sightline.tasks.command_line import (
+    Output,
+    Quiet,
+    counted_nouns,
+    echo,
+    echo_json,
+    note,
+    writing_to,
+)
 
 if TYPE_CHECKING:
     from sightline.metrics import Comparison, Scores
 
+Comparisons = Mapping[str, "Comparison"]  # by the other system's file
+
 
 def score(
-    hypotheses: Annotated[
-        Path,
-        typer.Argument(help="Captions to score: COCO results (.json), .jsonl, or text by line."),
-    ],
-    references: Annotated[
+    files: Annotated[
         list[Path],
-        typer.Argument(help="COCO annotations (.json), .jsonl, or text files by line (several)."),
+        typer.Argument(
+            metavar="[HYPOTHESES] REFERENCES…",
+            help="COCO's or pycocoevalcap's .json, .jsonl, .csv, .tsv, or text by line; .gz, .xz; "
+            "-: stdin. What `describe --json` and `evaluate --json` write is read, too.",
+        ),
     ],
+    hypotheses: Annotated[
+        Path | None,
+        typer.Option("--input", "-i", help="The captions to score; all FILES are references then."),
+    ] = None,
     metrics: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="Comma-separated: bleu, bleu_4, bleu_nobp, meteor, rouge_l, cider, cider_plain, "
-            "wer, per, sacrebleu, chrf.",
+            "--metrics",
+            "-m",
+            help="With commas, or repeated: bleu, bleu_4, bleu_nobp, meteor, rouge_l, cider, "
+            "cider_plain, wer, per, sacrebleu, chrf.",
             show_default="bleu,meteor,rouge_l,cider",
         ),
     ] = None,
     compare: Annotated[
-        Path | None, typer.Option(help="Another system's captions, to print the difference.")
+        list[Path] | None,
+        typer.Option(help="Another system's captions, to print the difference; may be repeated."),
     ] = None,
     per_item: Annotated[
         Path | None, typer.Option(help="Write the scores of each item to this CSV file.")
@@ -45,41 +63,80 @@ def score(
     intervals: Annotated[
         bool, typer.Option(help="Bootstrap 95 % intervals (1,000 resamples).")
     ] = True,
+    score_only: Annotated[
+        bool, typer.Option("--score-only", "-b", help="Print the numbers alone, one a line.")
+    ] = False,
+    width: Annotated[
+        int | None, typer.Option("--width", "-w", min=0, max=17, help="Decimals of the scores.")
+    ] = None,
+    output: Output = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Score captions against references as the COCO evaluation does, without Java."""
     from sightline import metrics as scoring
-    from sightline.metrics.files import read_hypotheses, read_references
+    from sightline.errors import UserError
+    from sightline.metrics.files import STDIN, by_file_name, read_hypotheses, read_references
 
+    if hypotheses is None:
+        hypotheses, *files = files
+    if not files:
+        raise UserError("give HYPOTHESES and REFERENCES, or --input HYPOTHESES and REFERENCES")
+    if [hypotheses, *files, *(compare or [])].count(STDIN) > 1:
+        raise UserError("only one file can be standard input")
     texts = read_hypotheses(hypotheses)
-    known = read_references(references)
+    known = read_references(files)
+    texts = by_file_name(texts, known)
     if subset:
         known = {item: known[item] for item in texts if item in known}
-    names = None if metrics is None else [name.strip() for name in metrics.split(",")]
+    names = [name.strip() for some in metrics for name in some.split(",")] if metrics else None
     given = document_frequencies
     saved = None if given is None else scoring.DocumentFrequencies.load(given)
+    intervals = intervals and not score_only
     result = scoring.score(texts, known, names, intervals=intervals, document_frequencies=saved)
-    comparison = None
-    if compare is not None:
-        other = read_hypotheses(compare)
-        comparison = scoring.compare(texts, other, known, names, document_frequencies=saved)
+    comparisons = {}
+    for path in compare or []:
+        other = by_file_name(read_hypotheses(path), known)
+        comparisons[str(path)] = scoring.compare(
+            texts, other, known, names, document_frequencies=saved
+        )
     if per_item is not None:
         _write_items(per_item, result)
-    for note in result["notes"]:
-        echo(f"sightline: {note}", err=True)
-    if as_json:
-        _print_json(result, comparison, compare)
-    else:
-        count = sum(len(texts) for texts in known.values())
-        _print_table(f"{len(texts):,} items, {count:,} references", result, comparison)
+    for said in result["notes"]:
+        note(f"sightline: {said}")
+    with writing_to(output):
+        if as_json:
+            _print_json(result, comparisons)
+        elif score_only:
+            _print_numbers(result, width)
+        else:
+            references = sum(len(texts) for texts in known.values())
+            counts = counted_nouns(len(texts), "item"), counted_nouns(references, "reference")
+            _print_table(", ".join(counts), result, comparisons, width)
 
 
-def _print_json(result: Scores, comparison: Comparison | None, other: Path | None) -> None:
+def _print_json(result: Scores, comparisons: Comparisons) -> None:
     content: dict[str, Any] = {key: result[key] for key in ("corpus", "signatures", "intervals")}
-    if comparison is not None:
-        kept = {key: comparison[key] for key in ("difference", "intervals", "p")}
-        content["comparison"] = {"with": str(other), "corpus": comparison["second"], **kept}
+    compared = [
+        {
+            "with": path,
+            "corpus": found["second"],
+            **{key: found[key] for key in ("difference", "intervals", "p")},
+        }
+        for path, found in comparisons.items()
+    ]
+    if len(compared) == 1:
+        content["comparison"] = compared[0]
+    elif compared:
+        content["comparisons"] = compared
     echo_json(content, indent=2)
+
+
+def _print_numbers(result: Scores, width: int | None) -> None:
+    from sightline.metrics import info
+
+    for key, value in result["corpus"].items():
+        echo(info(key).show(value, decimals=width))
 
 
 def _write_items(path: Path, result: Scores) -> None:
@@ -98,13 +155,27 @@ def _write_items(path: Path, result: Scores) -> None:
         raise DataError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _print_table(title: str, result: Scores, comparison: Comparison | None) -> None:
+def _print_table(title: str, result: Scores, comparisons: Comparisons, width: int | None) -> None:
+    """The scores; with other systems a table for each."""
     from rich.console import Console
+
+    console = Console()
+    if not comparisons:
+        console.print(_table(title, result, None, width))
+    for path, comparison in comparisons.items():
+        against = title if len(comparisons) == 1 else f"{title}, against {path}"
+        console.print(_table(against, result, comparison, width))
+    for signature in dict.fromkeys(result["signatures"].values()):
+        console.print(signature, style="dim", markup=False, highlight=False, soft_wrap=True)
+
+
+def _table(title: str, result: Scores, comparison: Comparison | None, width: int | None) -> Any:
     from rich.table import Table
+    from rich.text import Text
 
     from sightline.metrics import info
 
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=Text(title), title_justify="left", title_style="bold")
     headings = ["metric", "score", *(["95 % interval"] if result["intervals"] else [])]
     if comparison:
         headings = ["metric", "score", "other", "difference", "95 % interval", "p"]
@@ -112,18 +183,16 @@ def _print_table(title: str, result: Scores, comparison: Comparison | None) -> N
         table.add_column(heading, justify="left" if heading == "metric" else "right", no_wrap=True)
     for key, value in result["corpus"].items():
         about = info(key)
-        cells = [about.label, about.show(value)]
+        cells = [about.label, about.show(value, decimals=width)]
         if comparison:
             p = comparison["p"][key]
-            cells.append(about.show(comparison["second"][key]))
-            cells.append(about.show(comparison["difference"][key], sign=True))
-            bounds = (about.show(bound, sign=True) for bound in comparison["intervals"][key])
-            cells.append(" to ".join(bounds))
+            cells.append(about.show(comparison["second"][key], decimals=width))
+            cells.append(about.show(comparison["difference"][key], sign=True, decimals=width))
+            bounds = comparison["intervals"][key]
+            cells.append(" to ".join(about.show(b, sign=True, decimals=width) for b in bounds))
             cells.append(f"{p:.3f}" if p else "< 0.002")  # what a thousand resamples can resolve
         elif result["intervals"]:
-            cells.append(" to ".join(map(about.show, result["intervals"][key])))
+            bounds = result["intervals"][key]
+            cells.append(" to ".join(about.show(bound, decimals=width) for bound in bounds))
         table.add_row(*cells)
-    console = Console()
-    console.print(table)
-    for signature in dict.fromkeys(result["signatures"].values()):
-        console.print(signature, style="dim", markup=False, highlight=False, soft_wrap=True)
+    return table

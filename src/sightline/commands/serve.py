@@ -22,6 +22,10 @@ def serve(
     ] = 16,
     time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 30.0,
     upload_limit: Annotated[float, typer.Option(min=0.001, help="Megabytes per file.")] = 20.0,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(help="An origin whose pages may use the API, such as https://example.org."),
+    ] = None,
     api_key_env: Annotated[
         str | None, typer.Option(help="Require the API key that this environment variable holds.")
     ] = None,
@@ -30,15 +34,11 @@ def serve(
     import os
 
     from sightline.errors import UserError
-
-    try:
-        from sightline.serve import logs
-        from sightline.serve.app import Service
-        from sightline.serve.server import Server, bind
-    except ModuleNotFoundError as error:
-        raise UserError(f"serving needs {error.name}: pip install 'sightline[serve]'") from None
+    from sightline.serve import logs
+    from sightline.serve.app import Service
     from sightline.serve.limits import MEGABYTE, Limits
     from sightline.serve.models import load_models
+    from sightline.serve.server import Server, bind
 
     key = None
     if api_key_env is not None:
@@ -57,4 +57,4 @@ def serve(
     shown = f"[{host}]" if ":" in host else host
     names = ", ".join(each.name for each in models)
     echo(f"Serving {names} at http://{shown}:{listener.getsockname()[1]}/", err=True)
-    Server(Service(models, limits, key)).run([listener])
+    Server(Service(models, limits, key, allow_origin or [])).run([listener])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sightline.tasks.command_line import echo
+from sightline.tasks.command_line import Quiet, echo, note
 
 if TYPE_CHECKING:
     from sightline.training.task import Recipe
@@ -22,35 +22,53 @@ def train(
         typer.Argument(help="key.sub=value, such as text=FILE or model.hidden=256."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The run's folder; runs/NAME of the recipe if not given.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "--out",
+            "-o",
+            help="The run's folder; runs/NAME of the recipe if not given.",
+        ),
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Resume the run in that folder.")] = False,
+    resume: Annotated[
+        bool, typer.Option(help="Resume the run in that folder, with its overrides.")
+    ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train a model from a recipe; Ctrl-C saves, --resume continues exactly."""
+    from rich.console import Console
+
     from sightline.commands.recipes import find_recipe
-    from sightline.tasks import build_task, read_recipe, spec_of
+    from sightline.runtime.command import Command, read_command
+    from sightline.tasks import build_task, found_from, read_recipe, spec_of
 
     path = find_recipe(recipe)
-    chosen: list[str] = []  # where the recipe says `auto`
-    settings = read_recipe(path, overrides or [], say=chosen.append)
-    for line in chosen:
-        echo(line, err=True)
     folder = out or Path("runs") / path.stem
-    try:
-        task = build_task(settings)  # before torch is imported: a bad file is reported at once
-        from sightline.training.loop import train as run_training
+    before = read_command(folder) if resume else None
+    given = [*(before.overrides if before else ()), *(overrides or ())]
+    chosen: list[str] = []  # where the recipe says `auto`
+    settings = read_recipe(path, given, say=chosen.append)
+    for line in chosen:
+        note(line)
+    if resume:
+        settings = found_from(settings, folder)
+    task = build_task(settings)  # before torch is imported: a bad file is reported at once
+    from sightline.training.loop import train as run_training
 
-        if thawed := _thawed(settings, folder):
-            task = build_task(thawed)
-    except ModuleNotFoundError as error:
-        from sightline.errors import UserError
-
-        raise UserError(f"training needs {error.name}: pip install 'sightline[train]'") from None
+    if thawed := _thawed(settings, folder):
+        task = build_task(thawed)
     paths = spec_of(settings.task).local_paths
-    outcome = run_training(task, folder, resume=resume, local_paths=paths, estimate=bool(chosen))
+    outcome = run_training(
+        task,
+        folder,
+        resume=resume,
+        console=Console(stderr=True, quiet=quiet),
+        local_paths=paths,
+        command=Command.here(given),
+    )
     best, newest = outcome.run.best(), outcome.run.newest()
     kept = f"; best: {best}" if best else ""
-    echo(f"{outcome.reason} at step {outcome.progress.step}{kept}", err=True)
+    note(f"{outcome.reason} at step {outcome.progress.step}{kept}")
     if outcome.reason == "interrupted":
         echo(f"saved {newest}; resume with the same command and --resume", err=True)
         raise typer.Exit(130)

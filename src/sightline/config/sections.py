@@ -214,6 +214,7 @@ class OptimiserConfig:
     rho: BelowOne = 0.95  # adadelta's and rmsprop's decay
     weight_decay: Weight = 0.0
     clip_norm: Weight = 5.0  # of the whole gradient; 0: no clipping
+    clip_value: Weight = 0.0  # each number of the gradient is cut to ± this; 0: no clipping
     encoder: Weight = 1.0  # the encoder's learning rate as a factor of the decoder's
 
 

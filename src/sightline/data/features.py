@@ -154,7 +154,8 @@ def file_stamp(path: Path) -> str:
 def _bad_files(bad: Mapping[str, str], total: int) -> DataError:
     shown = list(bad.values())[:_SHOWN]
     more = [f"… and {len(bad) - _SHOWN} more"] if len(bad) > _SHOWN else []
-    first = f"{len(bad)} of {total} files cannot be used; fix or remove them, or skip them:"
+    first = f"{len(bad)} of {total} files cannot be used; fix or remove them, or leave them out "
+    first += "with `sightline features MANIFEST --skip-bad --output GOOD.jsonl`:"
     return DataError("\n  ".join([first, *shown, *more]))
 
 
@@ -186,16 +187,37 @@ class FeatureKey:
         return folder_name(label, self.to_json())
 
 
+_ENDINGS = {
+    *(".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif"),
+    *(".ppm", ".pgm", ".pbm", ".pnm", ".heic", ".heif"),
+}
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """In the folder and the folders in it, without hidden ones (such as macOS's `._photo.jpg`)."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if not hidden and path.is_file():
+            found.append(path)
+    return found
+
+
 def pictures_in(source: Path) -> dict[str, Path]:
-    """Id → file for each picture of a manifest, or of a folder (the id is the file's name)."""
+    """Id → file for each picture of a manifest, or of a folder (the id is its path there)."""
     if source.is_dir():
-        endings = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif"}
-        pictures = {p.name: p for p in sorted(source.iterdir()) if p.suffix.lower() in endings}
-        if not pictures:
+        files = [path for path in _files_below(source) if path.suffix.lower() in _ENDINGS]
+        if not files:
             raise DataError(f"{source}: no pictures in this folder")
-        return pictures
+        return {path.relative_to(source).as_posix(): path for path in files}
     examples = read_manifest(source, medium="image")
     return {example.id: example.media for example in examples if example.media is not None}
+
+
+def others_in(folder: Path) -> list[str]:
+    """The files of a folder that are not taken for pictures, by their endings."""
+    below = [path for path in _files_below(folder) if path.suffix.lower() not in _ENDINGS]
+    return [path.relative_to(folder).as_posix() for path in below]
 
 
 def extract_features(

@@ -9,6 +9,17 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 _LOG_EVERY = 30.0  # seconds
+_quiet = False
+
+
+def be_quiet(quiet: bool) -> None:
+    """Whether progress is shown, in this process."""
+    global _quiet
+    _quiet = quiet
+
+
+def is_quiet() -> bool:
+    return _quiet
 
 
 def counted(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
@@ -16,6 +27,9 @@ def counted(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
+    if _quiet:
+        yield from items
+        return
     console = Console(stderr=True)
     if not console.is_terminal:
         yield from _logged(items, total, what)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from sightline.errors import CheckpointError, UserError
+from sightline.errors import CheckpointError, UserError, install
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<begin>", "<end>", "<unk>")
@@ -206,7 +206,7 @@ def _learn_bpe(texts: Iterable[str], size: int, min_count: int) -> Vocabulary:
         from tokenizers.pre_tokenizers import Split
         from tokenizers.trainers import BpeTrainer
     except ImportError:
-        message = "learning BPE needs `tokenizers`: pip install 'sightline[train]'"
+        message = f"learning BPE needs `tokenizers`: {install('train')}"
         raise UserError(message) from None
     room = size - len(SPECIALS) - len(_BYTES)
     if room < 1:

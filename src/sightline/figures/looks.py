@@ -22,7 +22,7 @@ from sightline.figures.fonts import clean
 from sightline.types import Box, Description, Layout
 
 Floats = NDArray[np.float32]
-PictureSource = NDArray[np.uint8] | str | os.PathLike[str]
+PictureSource = NDArray[np.uint8] | Image.Image | str | os.PathLike[str]
 
 UPSAMPLE = 16  # pixels of the smooth map per cell of the grid
 SMOOTH = 20 / 224  # the Gaussian's σ as a part of the map's side: the paper's 20 of 224 pixels
@@ -145,10 +145,11 @@ def spread(cells: int) -> Floats:
 
 
 def read_picture(picture: PictureSource) -> NDArray[np.uint8]:
-    if not isinstance(picture, np.ndarray):
-        from sightline.media.image import read_image
+    from sightline.media.image import pixels_of, read_image
 
+    if not isinstance(picture, np.ndarray | Image.Image):
         return read_image(Path(picture))
+    picture = pixels_of(picture)
     if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8 or not picture.size:
         raise DataError(
             f"a picture must be (H, W, 3) of uint8, not {picture.shape} {picture.dtype}"

@@ -196,7 +196,7 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except (ImportError, OSError):  # OSError: soundfile without its C library
         raise UserError(
-            f"sound needs {name.replace('_', '-')}: pip install 'sightline[audio]'"
+            f"sound needs {name.replace('_', '-')}: pip install 'sightline-attention[audio]'"
         ) from None
 
 

@@ -19,17 +19,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from sightline.errors import DataError, PictureError, PictureKindError, PictureSizeError
+from sightline.errors import (
+    DataError,
+    PictureError,
+    PictureKindError,
+    PictureSizeError,
+    install,
+)
 from sightline.media.structure import bytes_each, check_size, check_structure, webp_size
 from sightline.types import Inputs, Layout, Stream
 
 ImageSource = str | os.PathLike[str] | bytes | BinaryIO
+Pixels = NDArray[np.uint8] | Image.Image  # (H, W, 3), or greyscale (H, W)
 
 # Of four bytes each, as Pillow holds them; fewer where a decoder needs more for a pixel.
 # The largest cameras in use make 102 megapixels.
@@ -75,8 +83,20 @@ def _iso_decoder(head: bytes, name: str) -> str:
     if b"avif" in brands or b"avis" in brands:
         return "AVIF"
     if any(brand in brands for brand in (b"heic", b"heix", b"mif1", b"hevc")):
-        raise _unknown(name, "it is HEIC; convert it to JPEG or PNG")
+        if _heif_decoder():
+            return "HEIF"
+        raise _unknown(name, f"it is HEIC; {install('heic')}, or convert it to JPEG or PNG")
     raise _unknown(name, "it is an MP4 or MOV video")
+
+
+def _heif_decoder() -> bool:
+    """Pillow's plugin for HEIC is registered, if it is installed: the extra `heic`."""
+    if find_spec("pillow_heif") is None:
+        return False
+    import pillow_heif
+
+    pillow_heif.register_heif_opener(thumbnails=False)
+    return True
 
 
 def _text_kind(head: bytes) -> str:
@@ -147,6 +167,11 @@ def _opened(source: ImageSource, name: str) -> Iterator[BinaryIO]:
         with open(source, "rb") as file:
             yield file
     except FileNotFoundError:
+        if name.startswith(("http://", "https://")):
+            raise PictureError(
+                f"{name}: Sightline opens no address on the network; save the picture first, and "
+                "give its file"
+            ) from None
         raise PictureError(f"{name}: no such file") from None
     except IsADirectoryError:
         raise PictureError(f"{name}: it is a folder, not a picture") from None
@@ -389,20 +414,20 @@ def preprocess(
 
 
 def read_picture(
-    source: ImageSource | NDArray[np.uint8],
+    source: ImageSource | Pixels,
     spec: ImageSpec,
     grid: tuple[int, int],
     *,
     name: str | None = None,
     max_pixels: int = MAX_PIXELS,
 ) -> Inputs:
-    """A file, bytes or pixels (H, W, 3) as the Inputs of one example: stream "pictures".
+    """A file, bytes, pixels or a Pillow image as the Inputs of one example: stream "pictures".
 
     The layout is the encoder's grid (rows, columns) over the part of the picture that it sees.
     """
-    if isinstance(source, np.ndarray):
-        image, extent = source, None
-        height, width = source.shape[:2]
+    if isinstance(source, np.ndarray | Image.Image):
+        image, extent = pixels_of(source), None
+        height, width = image.shape[:2]
     else:
         # four times the input's size: resizing then gives what it gives from the full picture
         least = max(256, 4 * spec.size)
@@ -414,3 +439,15 @@ def read_picture(
     box = (left / width, top / height, right / width, bottom / height)
     layout = Layout.grid(*grid, box=box, size=(width, height))
     return Inputs(1, {"pictures": Stream(pixels[None])}, (layout,))
+
+
+def pixels_of(source: Pixels) -> NDArray[np.uint8]:
+    """(H, W, 3) of a Pillow image, upright and on white, or of an array; grey is all three."""
+    if isinstance(source, Image.Image):
+        try:
+            return np.ascontiguousarray(_UPRIGHT[_orientation(source)](_to_rgb(source, "image", 1)))
+        except OSError as error:  # opened from a file that is damaged
+            raise PictureError(f"the image cannot be decoded: {error}") from None
+    if source.ndim == 3 and source.shape[2] == 1:
+        source = source[..., 0]
+    return np.stack([source] * 3, axis=-1) if source.ndim == 2 else source

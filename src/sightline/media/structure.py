@@ -19,6 +19,7 @@ MAX_SIDE = 65_535  # JPEG's own limit; of longer strips, resizing takes gigabyte
 _BYTES = {
     "WEBP": 17,
     "AVIF": 12,
+    "HEIF": 12,
     "TIFF": 5,
 }  # for a pixel; measured by tests/serve/test_serve_memory.py
 _CHUNK = 1 << 20

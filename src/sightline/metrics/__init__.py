@@ -1,9 +1,10 @@
 """Caption metrics equal to the COCO caption evaluation, without Java, and their relatives.
 
->>> from sightline.metrics import score
->>> result = score({1: "a dog runs"}, {1: ["a dog is running", "the dog runs"]}, ["bleu"])
->>> round(result["corpus"]["bleu_1"], 3)
-1.0
+Examples:
+    >>> from sightline.metrics import score
+    >>> result = score({1: "a dog runs"}, {1: ["a dog is running", "the dog runs"]}, ["bleu"])
+    >>> round(result["corpus"]["bleu_1"], 3)
+    1.0
 """
 
 from sightline.metrics.base import Corpus, Metric, ScoreInfo

@@ -40,11 +40,12 @@ class ScoreInfo:
     tolerance: Mapping[str, float] | None = None
     decimals: int | None = 2  # of the shown value; None: four significant digits
 
-    def show(self, value: float, *, sign: bool = False) -> str:
+    def show(self, value: float, *, sign: bool = False, decimals: int | None = None) -> str:
         """The value as people read it; with `sign`, as a difference."""
         if not math.isfinite(value):
             return "–"
-        digits = ".4g" if self.decimals is None else f".{self.decimals}f"
+        places = self.decimals if decimals is None else decimals
+        digits = ".4g" if places is None else f".{places}f"
         return f"{value * self.scale:{'+' if sign else ''}{digits}}"
 
 

@@ -1,17 +1,25 @@
-"""Hypotheses and references from files: COCO JSON, JSONL, or plain text with one line per item."""
+"""Hypotheses and references from files, in the formats that captions are kept in.
+
+COCO JSON, pycocoevalcap's, what `describe --json` and `evaluate --json` write, JSONL, tables, or
+plain text with one line per item.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
+from sightline.data.converters.tables import texts_of
 from sightline.errors import DataError
 from sightline.media.text import decode, read_bytes
 
-_ID_KEYS = ("image_id", "id", "key", "image")
+_ID_KEYS = ("image_id", "id", "key", "image", "file", "line")
+STDIN = Path("-")
+_TABLES = (".csv", ".tsv")
 _TEXT_KEYS = ("caption", "hypothesis", "text", "references", "targets", "captions", "reference")
 
 
@@ -71,10 +79,17 @@ def _suffix(path: Path) -> str:
 
 
 def _is_text(path: Path) -> bool:
-    return _suffix(path) not in (".json", ".jsonl", ".ndjson")
+    return path != STDIN and _suffix(path) not in (".json", ".jsonl", ".ndjson", *_TABLES)
 
 
 def _entries(path: Path) -> Iterator[Entry]:
+    if path == STDIN:
+        yield from _standard_input()
+        return
+    if _suffix(path) in _TABLES:
+        for number, name, text in texts_of(path):
+            yield Entry(name, (text,), f"{path}, line {number}")
+        return
     content = decode(read_bytes(path), str(path)).removeprefix("\ufeff")
     if _is_text(path):
         lines = content.removesuffix("\n").split("\n") if content else []
@@ -89,6 +104,34 @@ def _entries(path: Path) -> Iterator[Entry]:
                 yield _object_entry(_parse(line, where), where)
 
 
+def _standard_input() -> Iterator[Entry]:
+    """JSON, JSONL or lines, by how it begins."""
+    if sys.stdin is None:
+        raise DataError("standard input is closed; give a file or a pipe")
+    content = decode(sys.stdin.buffer.read(), "standard input").removeprefix("\ufeff")
+    start = content.lstrip()[:1]
+    try:
+        whole = json.loads(content) if start in ("[", "{") else None
+    except (ValueError, RecursionError):
+        whole = None
+    if whole is not None and not _is_line(whole):
+        yield from _json_entries(Path("standard input"), whole)
+        return
+    lines = content.removesuffix("\n").split("\n") if content else []
+    for number, line in enumerate(lines, start=1):
+        where = f"standard input, line {number}"
+        if start == "{" and line.strip():
+            yield _object_entry(_parse(line, where), where)
+        elif start != "{":
+            yield Entry(str(number), (line.removesuffix("\r"),), where)
+
+
+def _is_line(content: Any) -> bool:
+    """One object of JSONL, alone."""
+    keys = content.keys() if isinstance(content, dict) else set()
+    return bool(keys & {*_ID_KEYS}) and bool(keys & {*_TEXT_KEYS, "error"})
+
+
 def _parse(content: str, where: str) -> Any:
     try:
         return json.loads(content)
@@ -99,9 +142,12 @@ def _parse(content: str, where: str) -> Any:
 
 
 def _json_entries(path: Path, content: Any) -> Iterator[Entry]:
-    """COCO results (a list), COCO annotations (an object that holds one), or id -> text(s)."""
+    """COCO results (a list), COCO annotations (an object that holds one), or id -> text(s), also
+    as {"caption": text}; what `evaluate --json` writes has such a mapping as its `texts`."""
     if isinstance(content, dict) and "annotations" in content:
         content = content["annotations"]
+    elif isinstance(content, dict) and {"corpus", "texts"} <= content.keys():
+        content = content["texts"]
     if isinstance(content, list):
         for number, item in enumerate(content, start=1):
             yield _object_entry(item, f"{path}, entry {number}")
@@ -120,13 +166,32 @@ def _object_entry(item: Any, where: str) -> Entry:
     if id_key is None or isinstance(item[id_key], (dict, list)) or item[id_key] is None:
         raise DataError(f"{where}: there is no id; give one of {', '.join(_ID_KEYS)}")
     name = str(item[id_key])
+    if text_key is None and isinstance(item.get("error"), str):
+        raise DataError(f"{where}: item {name!r} was not described: {item['error']}")
     if text_key is None:
         raise DataError(f"{where}: item {name!r} has no text; give one of {', '.join(_TEXT_KEYS)}")
     return Entry(name, _texts(item[text_key], name, where), where)
 
 
 def _texts(value: Any, name: str, where: str) -> tuple[str, ...]:
-    texts = [value] if isinstance(value, str) else value
+    texts = [value] if isinstance(value, str | dict) else value
+    if isinstance(texts, list):  # pycocoevalcap has an object around each
+        texts = [each.get("caption") if isinstance(each, dict) else each for each in texts]
     if not isinstance(texts, list) or any(not isinstance(text, str) for text in texts):
         raise DataError(f"{where}: item {name!r}: expected a text or a list, found {value!r:.60}")
     return tuple(texts)
+
+
+def by_file_name(texts: dict[str, str], references: Mapping[str, object]) -> dict[str, str]:
+    """Hypotheses whose ids are paths, under the ids of references that name the files alone."""
+    if all(name in references for name in texts):
+        return texts
+    renamed: dict[str, str] = {}
+    for name, text in texts.items():
+        path = PurePath(name)
+        near = (each for each in (name, path.name, path.stem) if each in references)
+        found = next(near, name)
+        if found in renamed:  # two paths of one name: nothing is guessed
+            return texts
+        renamed[found] = text
+    return renamed

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from sightline.errors import ConfigError, UserError
+from sightline.errors import ConfigError, MissingPackageError
 from sightline.metrics import bootstrap
 from sightline.metrics.accuracy import Accuracy
 from sightline.metrics.alignment import AlignmentErrorRate
@@ -102,6 +102,7 @@ def score(
     metrics: Sequence[str] | None = None,
     *,
     intervals: bool = True,
+    lenient: bool = False,
     resamples: int = bootstrap.RESAMPLES,
     seed: int = bootstrap.SEED,
     document_frequencies: DocumentFrequencies | None = None,
@@ -109,10 +110,11 @@ def score(
     """Score texts against their references, both given by id.
 
     Without `metrics`: BLEU-1 to 4, METEOR, ROUGE-L and CIDEr as the COCO caption evaluation
-    computes them (METEOR is left out, with a note, where its tables are not installed).
+    computes them. METEOR is left out, with a note, where its tables are not installed; with
+    `lenient` so is each of `metrics` that needs a package that is not there.
     """
     corpus = Corpus.of(hypotheses, references)
-    run = _Run(metrics, corpus, document_frequencies)
+    run = _Run(metrics, corpus, document_frequencies, lenient)
     ids = corpus.ids
     del corpus  # the tokenised texts, before there are scores of every item
     result: Scores = {
@@ -169,6 +171,7 @@ class _Run:
         names: Sequence[str] | None,
         corpus: Corpus,
         frequencies: DocumentFrequencies | None,
+        lenient: bool = False,
     ) -> None:
         wanted = {_metric_name(name): None for name in (DEFAULT if names is None else names)}
         self._names = set(DEFAULT if names is None else names)
@@ -179,10 +182,10 @@ class _Run:
             metric = _METRICS[name](frequencies)
             try:
                 rows = metric.statistics(corpus)
-            except UserError as error:
-                if name != "meteor" or names is not None:
+            except MissingPackageError as error:
+                if names is not None and not lenient:
                     raise
-                self.notes.append(f"METEOR is left out: {error}")
+                self.notes.append(f"{info(name).label} is left out: {error}")
                 continue
             self.metrics.append(metric)
             self.statistics.append(rows)

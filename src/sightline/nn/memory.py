@@ -59,30 +59,51 @@ class FactEncoder(nn.Module):
     def forward(self, inputs: Inputs) -> ContextSet:
         words, mask = inputs["facts"].values, inputs["facts"].mask  # (B, P, L), (B, P)
         assert mask is not None
-        weights = self._weights(words)  # (B, P, 2, L)
+        if self.training:  # stories tell the same: each sentence of a batch is read once
+            told, which = _distinct(words.flatten(0, 1))
+            facts = F.embedding(which.view(words.shape[:2]), self._read(told))
+        else:
+            facts = self._read(words)  # (B, P, S · d)
+        present = mask.to(facts.dtype)[..., None]  # (B, P, 1)
+        if self.config.temporal:
+            places = torch.arange(words.shape[1], device=words.device)
+            is_fact = present * (places > 0)[:, None]
+            age = present[..., 0].sum(1, keepdim=True) - 1 - places  # of the latest fact 0
+            age = age.clamp(0, self.config.memory - 1).long()  # (B, P)
+            facts = facts + F.embedding(age, torch.cat(list(self.times), 1)) * is_fact
+        return ContextSet(facts * present, mask)
+
+    def _read(self, words: Tensor) -> Tensor:
+        """Sentences (…, L) by each embedding matrix, (…, S · d)."""
+        tables = torch.cat(list(self.tables.parameters()), 1)  # (V, S · d)
+        sums = self._weights(words) @ F.embedding(words, tables, padding_idx=PAD)  # (…, 2, S · d)
         share = torch.arange(1, self.config.size + 1, device=words.device) / self.config.size
-        present = mask.to(weights.dtype)[..., None]  # (B, P, 1)
-        places = torch.arange(words.shape[1], device=words.device)
-        is_fact = present * (places > 0)[:, None]
-        age = present[..., 0].sum(1, keepdim=True) - 1 - places  # of the latest fact 0
-        age = age.clamp(0, self.config.memory - 1).long()  # (B, P)
-        parts = []
-        for number, table in enumerate(self.tables):
-            sums = weights @ table(words)  # (B, P, 2, d)
-            fact = sums[..., 0, :] - share * sums[..., 1, :]
-            if self.config.temporal:
-                fact = fact + self.times[number][age] * is_fact
-            parts.append(fact)
-        return ContextSet(torch.cat(parts, -1) * present, mask)
+        facts: Tensor = sums[..., 0, :] - share.repeat(len(self.tables)) * sums[..., 1, :]
+        return facts
 
     def _weights(self, words: Tensor) -> Tensor:
-        """Of word j in l_kj = (1 − j/J) − (k/d)(1 − 2j/J): 1 − j/J, and 1 − 2j/J; (B, P, 2, L)."""
+        """Of word j in l_kj = (1 − j/J) − (k/d)(1 − 2j/J): 1 − j/J, and 1 − 2j/J; (…, 2, L)."""
         exists = (words != PAD).float()
         if self.config.encoding == "words":
-            return torch.stack([exists, torch.zeros_like(exists)], 2)
+            return torch.stack([exists, torch.zeros_like(exists)], -2)
         length = exists.sum(-1, keepdim=True).clamp_min(1.0)
-        place = torch.arange(1, words.shape[2] + 1, device=words.device) / length
-        return torch.stack([(1 - place) * exists, (1 - 2 * place) * exists], 2)
+        place = torch.arange(1, words.shape[-1] + 1, device=words.device) / length
+        return torch.stack([(1 - place) * exists, (1 - 2 * place) * exists], -2)
+
+
+def _distinct(sentences: Tensor) -> tuple[Tensor, Tensor]:
+    """The different rows of (R, L), without columns of padding, and which of them each row is."""
+    # rows that differ have the same sum with a chance of 2^-64 (unique of rows takes ten times
+    # as long)
+    base = 6364136223846793005
+    powers = [pow(base, j + 1, 2**64) for j in range(sentences.shape[1])]
+    factors = [power - 2**64 if power >= 2**63 else power for power in powers]
+    sums = (sentences * torch.tensor(factors, device=sentences.device)).sum(1)
+    kinds, which = torch.unique(sums, return_inverse=True)
+    told = sentences.new_zeros(len(kinds), sentences.shape[1])
+    told[which] = sentences
+    longest = int((told != PAD).sum(1).max().clamp_min(1))
+    return told[:, :longest], which
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sightline.metrics import info
 
 WIDTH, HEIGHT = 360, 210
 MOST_POINTS = 240  # of a drawn curve
-_NOT_DRAWN = {"kind", "step", "time", "training_seconds", "tokens_per_second"}
+_NOT_DRAWN = {"kind", "step", "time", "epoch", "training_seconds", "tokens_per_second"}
 _FIRST = ("loss", "perplexity", "bleu_4", "meteor", "rouge_l", "cider")
 # The page has colours for light and for dark.
 _COLOURS = {

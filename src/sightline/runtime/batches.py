@@ -58,6 +58,7 @@ def _joined(parts: Sequence[Description]) -> Description:
             layout = Layout.frames([time for each in layouts for time in each.times])
         else:
             layout = Layout.words([label for each in layouts for label in each.labels])
+    sure = [part.confidence for part in parts if part.confidence is not None]
     return Description(
         text=" ".join(part.text for part in parts if part.text),
         tokens=tokens,
@@ -65,4 +66,5 @@ def _joined(parts: Sequence[Description]) -> Description:
         log_probs=tuple(value for part in parts for value in part.log_probs),
         attention=attention,
         layout=layout,
+        confidence=min(sure, default=None),  # of the part that is least sure
     )

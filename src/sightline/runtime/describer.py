@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL.Image import Image
 
 from sightline import search
 from sightline.data.progress import counted
@@ -39,7 +40,7 @@ from sightline.search.naming import Naming
 from sightline.search.steppers import Ensemble, Fusion, Stepper, posterior_attention, subset
 from sightline.types import ContextSet, Description, Hypothesis, Inputs, Layout
 
-Source = str | bytes | Path | NDArray[Any]  # a text; or a file, its bytes, its pixels
+Source = str | bytes | Path | NDArray[Any] | Image  # a text; or a file, its bytes, its pixels
 BLOCK = 512  # texts read at a time
 LONGEST_FORCED = 2000  # tokens of either side of a pair that `force` scores
 
@@ -133,11 +134,12 @@ class Describer:
     ) -> Description | list[Description]:
         """A Description of each source; of one, if one was given.
 
-        A source is a file, its bytes or its pixels for a model that reads media, and a text for
-        one that reads text. Options are those of `Options`, and what the reader takes: `focus`,
-        the part of a picture to look at, as x, y, width and height in fractions of it.
+        A source is a file, its bytes or its pixels (an array or a Pillow image) for a model that
+        reads media, and a text for one that reads text. Options are those of `Options`, and what
+        the reader takes: `focus`, the part of a picture to look at, as x, y, width and height in
+        fractions of it.
         """
-        if isinstance(sources, str | bytes | Path | np.ndarray):
+        if isinstance(sources, str | bytes | Path | np.ndarray | Image):
             return next(self.describe_each([sources], progress=progress, **options))
         return list(self.describe_each(list(sources), progress=progress, **options))
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from sightline import zoo
 from sightline.data.durable import replace_file
-from sightline.errors import CheckpointError
+from sightline.errors import DISTRIBUTION, CheckpointError
 from sightline.runtime.graph_check import MalformedError, RefusedError, check_graph
 
 FORMAT = 2  # raised when what is written changes; only this one is read
@@ -213,7 +213,7 @@ def _about(folder: Path) -> dict[str, Any]:
         if not isinstance(version, int) or version < 1:
             raise ValueError(f"format {version!r}")
         if version != FORMAT:
-            newer = "a newer", "upgrade with `pip install -U sightline`"
+            newer = "a newer", f"upgrade with `pip install -U {DISTRIBUTION}`"
             older = "an older", "make it anew with `sightline export`"
             which, cure = newer if version > FORMAT else older
             numbers = f"format {version}, this one reads {FORMAT}"

@@ -22,7 +22,7 @@ class WellFormed(Constraint):
     token included: brackets are opened only while there is room to close them.
     """
 
-    kinds: NDArray[np.int64]  # (V,): whether a token opens a bracket, closes one, or is a leaf
+    kinds: NDArray[np.int8]  # (V,): whether a token opens a bracket, closes one, or is a leaf
     labels: NDArray[np.int64]  # (V,): the label of a bracket
     words: Sequence[int]  # (B,)
     longest: int
@@ -42,11 +42,10 @@ class WellFormed(Constraint):
     def allowed(self, rows: Rows) -> Mask | None:
         written = rows.written
         count, t = written.shape
-        kinds = self.kinds[written]
-        kinds[kinds == NEVER] = 0
-        depths = kinds.cumsum(1)  # (N, t): open brackets after each token
+        kinds = self.kinds[written]  # (N, t)
+        depths = kinds.cumsum(1, dtype=np.int16)  # (N, t): open brackets after each token
         depth = depths[:, -1] if t else np.zeros(count, np.int64)
-        leaves = np.asarray(self.words)[rows.example] - (self.kinds[written] == LEAF).sum(1)
+        leaves = np.asarray(self.words)[rows.example] - (kinds == LEAF).sum(1)
         opened = kinds[:, -1] == OPENS if t else np.zeros(count, dtype=bool)
         need = leaves + depth + 1  # tokens to the end, if nothing more is opened
         may_open = (leaves > 0) & ((depth > 0) | (t == 0)) & (t + need + 2 <= self.longest)

@@ -43,6 +43,14 @@ async def while_there(receive: Receive, work: Coroutine[Any, Any, T], deadline: 
         await asyncio.gather(task, watch, return_exceptions=True)
 
 
+async def last(events: AsyncIterator[Event]) -> Any:
+    """What the last event says: the answer."""
+    async with aclosing(events) as each:  # type: ignore[type-var]
+        async for _, data in each:
+            answer = data
+    return answer
+
+
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager
-from typing import Any
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
@@ -15,20 +14,29 @@ from starlette.exceptions import HTTPException
 
 from sightline import __version__
 from sightline.errors import UserError
+from sightline.runtime.describer import Options
 from sightline.runtime.partial import Partial
 from sightline.serve import files
-from sightline.serve.answers import Event, EventStream, RefusedResponse, while_there
+from sightline.serve.answers import Event, EventStream, RefusedResponse, last, while_there
 from sightline.serve.batching import Batcher, Job, Update
 from sightline.serve.decoders import Decoders
 from sightline.serve.guard import Guard
-from sightline.serve.intake import Intake, read_request
+from sightline.serve.intake import Intake, kind_of, read_request
 from sightline.serve.limits import Limits, Refusal
 from sightline.serve.logs import logger
 from sightline.serve.metrics import Metrics
 from sightline.serve.models import Item, Models, ServedModel
-from sightline.serve.openapi import JSON, MODELS, SAMPLES, complete, documented
+from sightline.serve.openapi import (
+    JSON,
+    MODELS,
+    SAMPLES,
+    complete,
+    documented,
+    documented_batch,
+)
+from sightline.serve.several import answer_batch
 from sightline.tasks import all_specs
-from sightline.tasks.route import Route
+from sightline.tasks.route import Route, SearchFields
 
 FIELDS = 64_000  # bytes of a form besides its file
 
@@ -37,7 +45,11 @@ class Service:
     """The application with what its routes share."""
 
     def __init__(
-        self, models: Models, limits: Limits | None = None, api_key: str | None = None
+        self,
+        models: Models,
+        limits: Limits | None = None,
+        api_key: str | None = None,
+        origins: Sequence[str] = (),
     ) -> None:
         self.models = models
         self.limits = limits or Limits()
@@ -68,7 +80,7 @@ class Service:
         self.page = files.read_page({model.task for model in models})
         self.samples, self.sample_files = files.read_samples()
         self.api = _build(self)
-        self.guard = Guard(self.api, self.metrics, api_key)
+        self.guard = Guard(self.api, self.metrics, api_key, origins)
 
     def close(self) -> None:
         """Stop all threads and processes; a model that is stuck is not waited for."""
@@ -105,23 +117,16 @@ class Service:
 
     async def answer(self, request: Request, task: str, route: Route) -> Response:
         """Read a request, and let the batcher's worker answer it."""
-        self._check_room(task)
-        is_file = route.form is not None
-        most = self.limits.upload_bytes if is_file else self.limits.text_bytes
-        in_base64 = request.headers.get("content-type", "").startswith("application/json")
-        room = most * 4 // 3 if in_base64 and is_file else most
+        self.check_room(task)
         async with AsyncExitStack() as upload:
-            allowed = room + FIELDS if is_file else most
-            body = await upload.enter_async_context(self.intake.body(request, allowed))
-            source, fields = await read_request(request.headers, body, route)
-            if is_file and len(source) > most:
-                raise Refusal(413, "too_large", f"the picture is larger than {most / 1e6:g} MB")
-            model = self.models.find(fields.model, task)
-            settings = fields.options(model.model.defaults)
-            model.model.check(settings)
+            body = await upload.enter_async_context(
+                self.intake.body(request, self.room(request, route))
+            )
+            source, fields = await read_request(request, body, route)
+            model, settings = self.asked(task, source, fields)
             deadline = time.monotonic() + self.limits.time_limit
             with self.batchers[model.name].take_place() as place:
-                reading = self._read(model, source, fields.reading(self.limits.pixels))
+                reading = self.read(model, source, fields)
                 item = await while_there(request.receive, reading, deadline)
                 del body, source, reading  # what waits in the queue is small
                 await upload.aclose()
@@ -129,13 +134,34 @@ class Service:
                 job = Job(item, settings, deadline, fields.stream)
                 return await self._answer(request, place, job, self.batchers[model.name])
 
-    def _check_room(self, task: str) -> None:
+    def room(self, request: Request, route: Route) -> int:
+        """Bytes that a body may have: a file as such or in base64, and its fields; or a text."""
+        if route.form is None:
+            return self.limits.text_bytes
+        most = self.limits.upload_bytes
+        return (most * 4 // 3 if kind_of(request) == "application/json" else most) + FIELDS
+
+    def asked(
+        self, task: str, source: str | bytes, fields: SearchFields
+    ) -> tuple[ServedModel, Options]:
+        """The model that a request names and what it asks of it; refused by what is known of it
+        before it is decoded."""
+        most = self.limits.upload_bytes
+        if isinstance(source, bytes) and len(source) > most:
+            raise Refusal(413, "too_large", f"the file is larger than {most / 1e6:g} MB")
+        model = self.models.find(fields.model, task)
+        settings = fields.options(model.model.defaults)
+        model.model.check(settings)
+        return model, settings
+
+    def check_room(self, task: str) -> None:
         """Refuse a request before its body is read if no model of the task has a place for it."""
         queues = [self.batchers[model.name] for model in self.models if model.task == task]
         if queues:
             max(queues, key=lambda each: each.room).check_room()
 
-    async def _read(self, model: ServedModel, source: str | bytes, how: dict[str, Any]) -> Item:
+    async def read(self, model: ServedModel, source: str | bytes, fields: SearchFields) -> Item:
+        how = fields.reading(self.limits.pixels)
         loop = asyncio.get_running_loop()
         threads = self.readers if model.takes_files else None  # a text waits for no picture
         return await loop.run_in_executor(threads, model.read, source, how, self.decoders)
@@ -145,12 +171,12 @@ class Service:
     ) -> Response:
         request.state.model = batcher.model.name
         request_id = request.state.request_id
-        events = self._events(job, batcher, request_id)
+        events = self.events(job, batcher, request_id)
         if job.streamed:
             return EventStream(events, job.deadline, request_id, place.pop_all().close)
-        return JSONResponse(await while_there(request.receive, _last(events), job.deadline))
+        return JSONResponse(await while_there(request.receive, last(events), job.deadline))
 
-    async def _events(self, job: Job, batcher: Batcher, request_id: str) -> AsyncIterator[Event]:
+    async def events(self, job: Job, batcher: Batcher, request_id: str) -> AsyncIterator[Event]:
         """Submit the job and yield its updates; closing the iterator cancels it."""
         batcher.submit(job)
         try:
@@ -164,13 +190,6 @@ class Service:
                 yield "step", update.to_json()
         finally:
             batcher.cancel(job)
-
-
-async def _last(events: AsyncIterator[Event]) -> Any:
-    async with aclosing(events) as each:  # type: ignore[type-var]
-        async for _, data in each:
-            answer = data
-    return answer
 
 
 def _build(service: Service) -> FastAPI:
@@ -254,6 +273,10 @@ def _give_answers(app: FastAPI, service: Service) -> None:
     for name, found in {"samples": service.sample_files, "static": service.page}.items():
         _give_files(app, name, found)
 
+    @app.get("/docs", include_in_schema=False)
+    async def docs(request: Request) -> Response:
+        return files.respond(service.page, "docs.html", request)
+
     @app.get("/", include_in_schema=False)
     async def page(request: Request) -> Response:
         return files.respond(service.page, "index.html", request)
@@ -263,6 +286,10 @@ def _give_route(app: FastAPI, service: Service, task: str, route: Route) -> None
     @app.post(route.path, **documented(route))
     async def answer(request: Request) -> Response:
         return await service.answer(request, task, route)
+
+    @app.post(f"{route.path}/batch", **documented_batch(route, service.limits.batch))
+    async def answers(request: Request) -> Response:
+        return await answer_batch(service, request, task, route)
 
 
 def _give_files(app: FastAPI, folder: str, found: dict[str, files.File]) -> None:

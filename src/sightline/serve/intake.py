@@ -7,9 +7,10 @@ import base64
 import binascii
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import cache
+from typing import Annotated, Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
@@ -18,6 +19,9 @@ from sightline.serve.limits import Limits, Refusal, busy
 from sightline.tasks.route import Route, SearchFields
 
 _FIELD_BYTES = 4096  # of one field of a form that is no file
+# Types of a body that is a file; what it is, its content says.
+MEDIA = ("image/", "audio/", "video/", "application/octet-stream")
+Checked = TypeVar("Checked", bound=BaseModel)
 
 
 class Intake:
@@ -62,23 +66,78 @@ def _too_large(most: int) -> Refusal:
 
 
 async def read_request(
-    headers: Headers, body: bytes, route: Route
+    request: Request, body: bytes, route: Route
 ) -> tuple[str | bytes, SearchFields]:
     """The source, a file's bytes or a text, and what is asked of it."""
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "multipart/form-data" and route.form is not None:
-        return await _from_form(headers, body, route.form)
-    if kind != "application/json":
-        forms = "multipart/form-data with a `file`, or " if route.form is not None else ""
-        raise Refusal(415, "unsupported_type", f"send {forms}application/json")
-    content = _checked(route.json.model_validate_json, body)
+    kind = kind_of(request)
+    if kind == "application/json":
+        content = _checked(route.json.model_validate_json, body)
+        return source_of(content, route), content
+    if route.form is None:
+        raise Refusal(415, "unsupported_type", "send application/json")
+    if kind == "multipart/form-data":
+        return await _from_form(request.headers, body, route.form)
+    if kind.startswith(MEDIA):
+        given = request.query_params.multi_items()
+        return body, _checked(route.form.model_validate, _once(given))
+    raise Refusal(
+        415,
+        "unsupported_type",
+        "send the file itself with its type, such as image/jpeg, multipart/form-data with a "
+        "`file`, or application/json",
+    )
+
+
+def read_batch(body: bytes, route: Route, most: int) -> list[tuple[str | bytes, SearchFields]]:
+    """The sources of several requests, and what is asked of each."""
+    several = _checked(batch_model(route.json, most).model_validate_json, body)
+    found = []
+    for number, each in enumerate(several.requests):
+        try:
+            if each.stream:
+                raise Refusal(422, "bad_field", "stream: a batch is not streamed")
+            found.append((source_of(each, route), each))
+        except Refusal as refusal:
+            refusal.message = f"requests.{number}.{refusal.message}"
+            raise
+    return found
+
+
+@cache
+def batch_model(one: type[SearchFields], most: int) -> Any:
+    """The body of a batch: at most so many bodies of one request."""
+    requests = Annotated[list[one], Field(min_length=1, max_length=most)]  # type: ignore[valid-type]
+    return create_model(
+        f"{one.__name__}Batch", __config__=ConfigDict(extra="forbid"), requests=(requests, ...)
+    )
+
+
+def kind_of(request: Request) -> str:
+    """The body's type, without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def source_of(content: SearchFields, route: Route) -> str | bytes:
+    """A text as it is; the bytes of a file in base64, with or without a data URI's head."""
     source: str = getattr(content, route.source)
     if route.form is None:
-        return source, content
+        return source
+    head, comma, rest = source.partition(",")
+    if comma and head[:5].lower() == "data:":
+        if not head.lower().endswith(";base64"):
+            raise Refusal(422, "bad_field", f"{route.source}: a data URI has to be in base64")
+        source = rest
     try:
-        return base64.b64decode(source, validate=True), content
+        return base64.b64decode(source, validate=True)
     except (binascii.Error, ValueError):
         raise Refusal(422, "bad_field", f"{route.source}: it is not base64") from None
+
+
+def _once(given: list[tuple[str, str]]) -> dict[str, str]:
+    fields = dict(given)
+    if len(fields) < len(given):
+        raise Refusal(422, "bad_field", "a field is given twice")
+    return fields
 
 
 async def _from_form(
@@ -111,7 +170,7 @@ async def _from_form(
     return content, _checked(model.model_validate, fields)
 
 
-def _checked(validate: Callable[[Any], SearchFields], content: Any) -> SearchFields:
+def _checked(validate: Callable[[Any], Checked], content: Any) -> Checked:
     """The fields, or a Refusal that names the first wrong one, without its value."""
     try:
         return validate(content)

@@ -27,6 +27,7 @@ class Limits:
     decode_seconds: float = 5.0  # for one picture; then its decoder is killed
     decode_memory: int = 250 * MEGABYTE  # for one picture of so many pixels
     text_bytes: int = 64_000  # of a body without a file
+    batch: int = 32  # requests in the body of one batch
 
 
 @dataclass(eq=False)

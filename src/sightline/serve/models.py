@@ -10,7 +10,9 @@ from typing import Any
 
 from sightline.errors import UserError
 from sightline.runtime.batches import joined, similar
+from sightline.runtime.card import Card, read_card
 from sightline.runtime.describer import Describer, Options
+from sightline.runtime.model_folder import find_model
 from sightline.serve.batching import Update
 from sightline.serve.decoders import Decoders
 from sightline.serve.limits import Refusal
@@ -34,6 +36,7 @@ class ServedModel:
     name: str
     model: Describer
     route: Route
+    card: Card | None = None
 
     @property
     def task(self) -> str:
@@ -122,6 +125,8 @@ class Models:
                 "task": model.task,
                 "route": model.route.path,
                 "description": model.model.recipe.description,
+                "card": model.card and model.card.to_json(),
+                "about": model.route.about(model.model),
                 "attention": _attention(model.model.recipe.model),
                 "beam": model.model.codec.search.beam,
                 "default": defaults[model.task] == model.name,
@@ -153,7 +158,8 @@ def load_models(sources: Sequence[str]) -> Models:
         if name in served:
             raise UserError(f"two models are called {name!r}; name them: --model NAME=PATH")
         model = load_for(path)
-        served[name] = ServedModel(name, model, route_of(spec_of(model.task), model.reader.takes))
+        route = route_of(spec_of(model.task), model.reader.takes)
+        served[name] = ServedModel(name, model, route, read_card(find_model(path)))
     return Models(served)
 
 

@@ -1,4 +1,4 @@
-"""What /openapi.json says of the routes: bodies in both forms, answers, errors, examples."""
+"""What /openapi.json says of the routes: bodies in all forms, answers, errors, examples."""
 
 from __future__ import annotations
 
@@ -55,8 +55,12 @@ def documented(route: Route) -> dict[str, Any]:
     body: dict[str, Any] = {
         "application/json": {"schema": _schema(route.json), "example": dict(route.request)}
     }
+    query: list[dict[str, Any]] = []
     if route.form is not None:
-        body = {"multipart/form-data": {"schema": _form(route.form)}, **body}
+        form = _form(route.form)
+        raw = {"application/octet-stream": {"schema": form["properties"]["file"]}}
+        body = {"multipart/form-data": {"schema": form}, **body, **raw}
+        query = _query(form)
     answers = {
         "application/json": {"example": dict(route.example)},
         "text/event-stream": {"schema": _FIXED["event"]},
@@ -66,7 +70,53 @@ def documented(route: Route) -> dict[str, Any]:
         **JSON,
         "summary": route.summary,
         "responses": {200: answered, **_errors(*_FIXED["errors"])},
-        "openapi_extra": {"requestBody": {"required": True, "content": body}},
+        "openapi_extra": {
+            "requestBody": {"required": True, "content": body},
+            **({"parameters": query} if query else {}),
+        },
+    }
+
+
+def _query(form: dict[str, Any]) -> list[dict[str, Any]]:
+    """The fields of a form as a query's, for a body that is the file itself."""
+    fields = {name: field for name, field in form["properties"].items() if name != "file"}
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "description": f"For a body that is the file itself. {field.get('description', '')}",
+            "schema": {key: value for key, value in field.items() if key != "description"},
+        }
+        for name, field in fields.items()
+    ]
+
+
+def documented_batch(route: Route, most: int) -> dict[str, Any]:
+    """What /openapi.json says of a task's route for several requests."""
+    items = {"type": "array", "minItems": 1, "maxItems": most, "items": _schema(route.json)}
+    body = {
+        "type": "object",
+        "properties": {"requests": items},
+        "required": ["requests"],
+        "additionalProperties": False,
+    }
+    example = {"requests": [dict(route.request)] * 2}
+    answers = {"request_id": "5f0c1de2a3b4c5d6", "answers": [dict(route.example)] * 2}
+    answered = {
+        "description": _FIXED["batch"],
+        "content": {"application/json": {"example": answers, "schema": _FIXED["answers"]}},
+    }
+    return {
+        **JSON,
+        "summary": f"Several at once. {route.summary}",
+        "responses": {200: answered, **_errors(*_FIXED["errors"])},
+        "openapi_extra": {
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": body, "example": example}},
+            }
+        },
     }
 
 

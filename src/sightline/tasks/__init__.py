@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sightline import config
 from sightline.errors import CheckpointError, ConfigError, UserError
+from sightline.runtime.command import read_command
 
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer
@@ -67,6 +70,7 @@ def read_recipe(
         what = "needs a line `task: NAME`" if task is None else f"there is no task {task!r}"
         raise ConfigError(f"{path}: {what}; the tasks are {', '.join(task_names())}")
     spec = spec_of(task)
+    overrides = [*overrides, *_of_other_data(path, spec, overrides)]
 
     def auto(given: dict[str, Any], keys: set[str]) -> dict[str, Any]:
         keys = keys - {"training.device"}  # where it is a value like others
@@ -79,6 +83,58 @@ def read_recipe(
 
     recipe: Recipe = config.parse_file(path, spec.recipe, overrides, auto)
     return recipe
+
+
+def _of_other_data(path: Path | str, spec: TaskSpec, overrides: Sequence[str]) -> list[str]:
+    """Overrides for a recipe that is given other data than it was written for: what it says of
+    its benchmark, whose numbers are shown, would not be true."""
+    given = dict(override.partition("=")[::2] for override in overrides)
+    for key in {"manifest", "text"} & given.keys():
+        written = config.top_level(path, key)
+        if written is None or Path(written).name == Path(given[key]).name:
+            continue
+        known = {field.name for field in fields(spec.recipe)}
+        name = given[key] if given[key][:1] in "[{" else Path(given[key]).name
+        true = {"benchmark": "null"}
+        if Path(path).name != "config.yaml":  # a trained model's, which is only evaluated on it
+            true["description"] = f"{Path(path).stem}, trained on {name}"
+        return [
+            f"{key}={json.dumps(value) if key == 'description' else value}"
+            for key, value in true.items()
+            if key in known and key not in given
+        ]
+    return []
+
+
+def found_from(recipe: Recipe, folder: Path) -> Recipe:
+    """A run's recipe with its relative paths as they were where it was begun, if they are not
+    here: a run can be evaluated and resumed from any folder."""
+    command = read_command(folder)
+    if command is None:
+        return recipe
+    begun = Path(command.folder)
+
+    def found(section: Any, keys: list[str]) -> Any:
+        value = getattr(section, keys[0], None)
+        if value is None:
+            return section
+        if keys[1:]:
+            return replace(section, **{keys[0]: found(value, keys[1:])})
+        return replace(section, **{keys[0]: _there(value, begun)})
+
+    for key in spec_of(recipe.task).local_paths:
+        recipe = found(recipe, key.split("."))
+    return recipe
+
+
+def _there(place: Any, folder: Path) -> Any:
+    """A path, or each of several data sets', in the folder if it is only there."""
+    if isinstance(place, tuple):
+        return tuple(_there(each, folder) for each in place)
+    if isinstance(place, config.DataConfig):
+        return replace(place, path=_there(place.path, folder))
+    other = folder / place
+    return str(other) if other.exists() and not Path(place).exists() else place
 
 
 def build_task(recipe: Recipe) -> TrainingTask:
@@ -107,7 +163,7 @@ def load_model(model: Path | str, overrides: Sequence[str] = (), device: str = "
     if export is None:
         from sightline.training.load import load_run
 
-        return load_run(folder, recipe, spec_of(recipe.task), device)
+        return load_run(folder, found_from(recipe, folder), spec_of(recipe.task), device)
     if device not in ("auto", "cpu"):
         raise UserError(
             f"device={device}: {folder} is an export, which runs on the CPU; give the run "
@@ -122,10 +178,7 @@ def load_for(
     model: Path | str, task: str = "", overrides: Sequence[str] = (), device: str = "auto"
 ) -> Describer:
     """A model as `load_model` gives it, if it is for this task; any task if none is named."""
-    try:
-        loaded = load_model(model, overrides, device)
-    except ModuleNotFoundError as error:
-        raise UserError(f"{model} needs {error.name}: pip install 'sightline[train]'") from None
+    loaded = load_model(model, overrides, device)
     if task and loaded.task != task:
         raise UserError(f"{model} is a model for {loaded.task}, not for {task}")
     return loaded

@@ -1,17 +1,76 @@
 """What commands share."""
 
+import csv
+import io
 import json
 import math
+import os
 import re
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from sightline.data.progress import be_quiet, is_quiet
 from sightline.errors import UserError
 
+
+def _be_quiet(value: bool) -> bool:
+    be_quiet(value)
+    return value
+
+
+def zoo_names(incomplete: str) -> list[str]:
+    """For the shell's completion."""
+    from sightline import zoo
+
+    return [name for name in zoo.names() if name.startswith(incomplete)]
+
+
+# Options that have the same names everywhere.
 Device = Annotated[
     str, typer.Option(help="Where a run computes: auto, cpu, cuda, cuda:1, mps; exports: cpu.")
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model", "-m", help="A run, a checkpoint or a zoo name.", autocompletion=zoo_names
+    ),
+]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="A run, a checkpoint or a zoo name; several: together.",
+        autocompletion=zoo_names,
+    ),
+]
+Files = Annotated[
+    list[Path] | None,
+    typer.Option("--input", "-i", help="A text file (.gz, .xz too), one source a line; -: stdin."),
+]
+Beam = Annotated[
+    int | None, typer.Option("--beam", "-b", min=1, help="Hypotheses searched in parallel.")
+]
+NBest = Annotated[int, typer.Option("--n-best", "-n", min=1, help="Outputs per source.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "--out", "-o", help="Write here, not to standard output."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per source and line.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="A table with a header.")]
+NoAttention = Annotated[
+    bool, typer.Option("--no-attention", help="Leave attention out of the JSON.")
+]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet", "-q", help="No progress and no notes on standard error.", callback=_be_quiet
+    ),
 ]
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
 _UNSAFE = re.compile("[\x7f-\x9f\ud800-\udfff]")  # that json.dumps leaves as they are
@@ -28,6 +87,38 @@ def echo(text: str = "", *, nl: bool = True, err: bool = False) -> None:
     if err or (stream is not None and stream.isatty()):
         text = printable(text)
     typer.echo(text, nl=nl, err=err)
+
+
+def note(text: str) -> None:
+    """Something worth knowing, on stderr; not with --quiet."""
+    if not is_quiet():
+        echo(text, err=True)
+
+
+def echo_csv(row: Sequence[Any]) -> None:
+    """Print a row of a table; None is an empty cell."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(row)
+    echo(line.getvalue(), nl=False)
+
+
+def counted_nouns(number: int, noun: str) -> str:
+    """1 item, 2 items."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@contextmanager
+def writing_to(path: Path | None) -> Iterator[None]:
+    """What is printed in this block goes to the file; to standard output if there is none."""
+    if path is None:
+        yield
+        return
+    try:
+        file = path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
+    with file, redirect_stdout(file):
+        yield
 
 
 def echo_json(content: Any, indent: int | None = None) -> None:
@@ -49,6 +140,29 @@ def standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise UserError("standard input is closed; give it a file or a pipe")
     return sys.stdin.buffer
+
+
+def lines_of(files: Sequence[Path]) -> list[str]:
+    """The lines of text files; those of standard input for a `-`."""
+    from sightline.media.text import decode, read_lines
+
+    lines: list[str] = []
+    for path in files:
+        if str(path) == "-":
+            text = decode(standard_input().read(), "standard input").removesuffix("\n")
+            lines += [line.removesuffix("\r") for line in text.split("\n")]
+        else:
+            lines += read_lines(path)
+    return lines
+
+
+def apart(stream: BinaryIO) -> BinaryIO:
+    """The same file for a thread of its own, so that Python, which closes its own streams when it
+    exits, does not wait for a thread that still reads."""
+    try:
+        return os.fdopen(os.dup(stream.fileno()), "rb")
+    except OSError:  # no file, in tests
+        return stream
 
 
 def one_thread() -> None:

@@ -44,6 +44,11 @@ class TaskData:
     def prepare(self) -> None:
         """Nothing is costly, unless a task says so."""
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What a training says at its start: how much there is to learn from."""
+        return {"tokens in the vocabulary": len(self.codec.vocab)}
+
     def drawn(self, lengths: Sequence[int], epoch: int, weights: Sequence[float] = ()) -> Any:
         """The members of an epoch's minibatches, each as often as its weight says on average."""
         draw = getattr(batching, self.recipe.batching.kind)
@@ -81,6 +86,10 @@ class ManifestData(TaskData, ABC):
             empty = "dev" if self.train else "train"
             raise DataError(f'{recipe.manifest} has no item of split "{empty}"; training needs one')
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {"items": len(self.train), "held out": len(self.dev), **super().sizes}
+
     def trusted(self, example: Example) -> list[tuple[str, float]]:
         """The targets to train on, with how much each counts."""
         origins = example.origins or ("human",) * len(example.targets)
@@ -103,12 +112,12 @@ class ManifestData(TaskData, ABC):
         scores = score(texts, references, self.scored, intervals=False)["corpus"]
         return {"loss": nats_per_token(model, self.dev_batches()), **scores}
 
-    def samples(self, model: EncoderDecoder) -> str:
+    def samples(self, model: EncoderDecoder) -> Sequence[str]:
         some = self.dev[:: max(1, len(self.dev) // SHOWN)][:SHOWN]
-        return "\n".join(
+        return [
             f"    {self.source(example)}\n      → {text}\n        ({example.targets[0]})"
             for example, text in self._described(model, some)
-        )
+        ]
 
     def _described(self, model: EncoderDecoder, some: list[Example]) -> list[tuple[Example, str]]:
         described = self.describer(model).describe([self.source(each) for each in some])

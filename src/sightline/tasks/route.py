@@ -118,6 +118,8 @@ class Route:
     # what an answer has besides the description: model, source, its parts, its description → JSON
     more: Callable[[Describer, Any, list[Inputs], Description], dict[str, Any]] = lambda *_: {}
     answer: type[Answer] = Answer
+    # what /v1/models says of a model besides its card: `limits` in words, where it may have no card
+    about: Callable[[Describer], dict[str, Any]] = lambda _: {}
     example: Mapping[str, Any] = field(default_factory=dict)  # an answer, for /openapi.json
     request: Mapping[str, Any] = field(default_factory=dict)  # a JSON body, for /openapi.json
 

@@ -81,5 +81,8 @@ class TaskSpec:
     local_paths: tuple[str, ...] = ()  # recipe keys that name places on the training machine
     files: tuple[str, ...] = ()  # of a model's folder that an export keeps, besides vocabularies
     commands: Mapping[str, str] = field(default_factory=dict)  # name → "module:function"
+    # recipe → sources that `sightline demo` describes: texts, points, files of `samples/`
+    samples: Callable[[Any], Sequence[Any]] | None = None
+    demo: Callable[[str, Path], None] | None = None  # model, folder: in place of describing those
     route: Callable[[], Route] | None = None  # None: the task is served by the general route
     panel: Path | None = None  # the folder of the page's panel for it: panel.html, panel.js …

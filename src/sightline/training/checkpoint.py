@@ -37,7 +37,7 @@ from sightline.data.durable import (
     write_file,
 )
 from sightline.data.vocabulary import SPECIALS
-from sightline.errors import CheckpointError, TrainingError
+from sightline.errors import DISTRIBUTION, CheckpointError, TrainingError
 from sightline.runtime.model_folder import best_checkpoint, plain_folder, printable, reason
 
 FORMAT = 1  # raised when an older Sightline could not read what a newer one writes
@@ -288,7 +288,7 @@ def load_training(folder: Path) -> dict[str, Any]:
     if version > FORMAT:
         raise CheckpointError(
             f"{folder} was written by a newer Sightline (format {version}, this one reads up to "
-            f"{FORMAT}); upgrade with `pip install -U sightline`"
+            f"{FORMAT}); upgrade with `pip install -U {DISTRIBUTION}`"
         )
     if not same:
         raise DamageError(f"{path} is damaged (its checksum differs); use another checkpoint")

@@ -13,8 +13,10 @@ from rich import progress
 from rich.console import Console
 
 from sightline.data.durable import replace_file
-from sightline.errors import TrainingError
+from sightline.errors import TrainingError, install
 from sightline.training.checkpoint import Run
+
+LINE_EVERY = 60.0  # seconds, where there is no terminal for a bar
 
 
 class Journal:
@@ -37,6 +39,8 @@ class Journal:
             console=console,
             disable=not console.is_terminal,
         )
+        self.began: tuple[int, float] | None = None  # the first step seen, and when
+        self.told = 0.0  # when the last line was printed
         self.bar = self.progress.add_task("training", total=steps, status="")
 
     @contextmanager
@@ -55,7 +59,7 @@ class Journal:
                 folder = str(self.run.folder / "tensorboard")
                 self.tensorboard = SummaryWriter(folder, purge_step=step)
             except ImportError:
-                self.say("no TensorBoard log: pip install 'sightline[train]'")
+                self.say(f"no TensorBoard log: {install('train')}")
         try:
             with self.progress:
                 self.advance(step, "")
@@ -65,7 +69,16 @@ class Journal:
                 self.tensorboard.close()
 
     def advance(self, step: int, status: str) -> None:
+        """The bar on a terminal; elsewhere a line from time to time."""
         self.progress.update(self.bar, completed=step, status=status)
+        now = time.monotonic()
+        if self.began is None:
+            self.began, self.told = (step, now), now
+        elif not self.console.is_terminal and now - self.told >= LINE_EVERY:
+            self.told = now
+            left = (self.steps - step) * (now - self.began[1]) / max(1, step - self.began[0])
+            shown = f"step {step:,} of {self.steps:,}: {status}"
+            self.say(f"{shown} · {left / 60:.0f} min left")
 
     def record(self, kind: str, step: int, values: dict[str, float]) -> None:
         """One line of the log, and one point per value in TensorBoard."""

@@ -15,6 +15,7 @@ import torch
 from rich.console import Console
 
 from sightline import config as recipes
+from sightline.data.durable import replace_file
 from sightline.data.loading import ahead
 from sightline.errors import CheckpointError, TrainingError
 from sightline.metrics import info
@@ -22,12 +23,14 @@ from sightline.nn.device import pick_device, products_in
 from sightline.nn.kernels.malloc import keep_freed_memory
 from sightline.nn.losses import Loss
 from sightline.nn.model import Batch
+from sightline.runtime.command import COMMAND, Command
 from sightline.runtime.model_folder import find_model
 from sightline.training import checkpoint as files
 from sightline.training.averaging import Average
 from sightline.training.checkpoint import Checkpoint, Run
 from sightline.training.journal import Journal
 from sightline.training.machine import describe_machine, differences
+from sightline.training.opening import opening
 from sightline.training.optimisers import (
     build_optimiser,
     clip_gradient,
@@ -39,7 +42,7 @@ from sightline.training.task import Epoch, TrainingTask
 LOG_EVERY = 20  # steps per line of the log
 # What may differ when a run is resumed.
 _FREE = "steps evaluate_every save_every keep patience explode tensorboard device"
-FREE_TO_CHANGE = ("description", *(f"training.{key}" for key in _FREE.split()))
+FREE_TO_CHANGE = ("description", "benchmark", *(f"training.{key}" for key in _FREE.split()))
 
 
 @dataclass
@@ -71,7 +74,7 @@ def train(
     resume: bool = False,
     console: Console | None = None,
     local_paths: Sequence[str] = (),  # recipe keys that may name another place when resumed
-    estimate: bool = False,  # say first how long it will take
+    command: Command | None = None,  # that began it, kept for resuming
 ) -> Outcome:
     """Train a task into the folder `out`, or resume the run in it."""
     run = Run(out)
@@ -79,7 +82,7 @@ def train(
     free = (*FREE_TO_CHANGE, *local_paths)
     with products_in(task.recipe.training.precision):
         trainer = Trainer(task, run, console or Console(stderr=True), free)
-        return trainer.run_all(resume, estimate)
+        return trainer.run_all(resume, command)
 
 
 class Trainer:
@@ -116,47 +119,25 @@ class Trainer:
         self.machine = describe_machine(self.device)
         self.average = Average(self.model, self.config.ema)
         self.progress = Progress()
+        self.epoch_length = 1  # steps
         self.carry: Any = None  # the state that truncated BPTT carries over
         self.journal = Journal(run, console, self.config.steps, self.config.tensorboard)
         self.recent: list[dict[str, float]] = []  # since the last line of the log
 
-    def run_all(self, resume: bool, estimate: bool = False) -> Outcome:
+    def run_all(self, resume: bool, command: Command | None = None) -> Outcome:
         self.run.create()
         with self.run.lock():
             _check_folder(self.run, resume)  # another training may have ended meanwhile
             if resume:
                 self.restore()
                 self.journal.say(f"resuming at step {self.progress.step} of {self.run.folder}")
-            if estimate:
-                self.journal.say(self._estimate())
+            elif command is not None:
+                replace_file(self.run.folder / COMMAND, command.to_json().encode())
+            if not self.journal.console.quiet:
+                self.journal.say(opening(self))
             with self.journal.opened(self.progress.step), _interruptions() as interrupted:
                 reason = self._steps(interrupted)
         return Outcome(self.progress, self.run, reason)
-
-    def _estimate(self) -> str:
-        """How long it will take, by two trial steps and some samples, which change nothing."""
-        model, seconds = self.model, []
-        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-        with torch.random.fork_rng(devices=[]):
-            batch = self.task.epoch(self.progress.epoch)[0].to(self.device)
-            for _ in range(2):  # the first has things to set up
-                began = time.perf_counter()
-                model.train()
-                model.loss(batch, None)[0].total.backward()
-                seconds.append(time.perf_counter() - began)
-            began = time.perf_counter()
-            with torch.no_grad():
-                model.eval()
-                shown = max(1, self.task.samples(model).count("→"))
-            described = (time.perf_counter() - began) / shown * len(getattr(self.task, "dev", ()))
-        model.load_state_dict(before)  # such as the baseline of hard attention
-        model.zero_grad(set_to_none=True)
-        steps = self.config.steps - self.progress.step
-        evaluations = -(-steps // self.config.evaluate_every)
-        total = steps * seconds[-1] + evaluations * described
-        about = "a minute" if total < 90 else f"{total / 60:.0f} minutes"
-        parts = f"{steps:,} steps of {seconds[-1]:.2f} s, {evaluations} evaluations"
-        return f"about {about}: {parts} of {described:.0f} s"
 
     def _steps(self, interrupted: dict[str, bool]) -> str:
         progress = self.progress
@@ -173,6 +154,7 @@ class Trainer:
     def _epoch(self, epoch: Epoch, began: float, interrupted: dict[str, bool]) -> str:
         """The rest of an epoch, or of the run; why it has to stop, if it has to."""
         progress, config = self.progress, self.config
+        self.epoch_length = max(1, len(epoch))
         with closing(ahead(epoch.__getitem__, range(progress.position, len(epoch)))) as batches:
             for batch in batches:
                 self._step(batch)
@@ -206,7 +188,8 @@ class Trainer:
         self._check(loss, batch)
         self.optimiser.zero_grad(set_to_none=True)
         loss.total.backward()
-        norm = clip_gradient(self.model.parameters(), config.optimiser.clip_norm)
+        optimiser = config.optimiser
+        norm = clip_gradient(self.model.parameters(), optimiser.clip_norm, optimiser.clip_value)
         if not math.isfinite(norm):
             self._stop(f"the gradient became {norm}", batch)
         self.optimiser.step()
@@ -241,6 +224,7 @@ class Trainer:
         total = {key: sum(row[key] for row in self.recent) for key in self.recent[0]}
         mean = {key: value / len(self.recent) for key, value in total.items()}
         values = {
+            "epoch": self._epochs(progressed=1),
             "loss": total["nats"] / max(1, total["tokens"]),
             "tokens_per_second": total["tokens"] / max(1e-9, total["seconds"]),
             "gradient_norm": mean["gradient_norm"],
@@ -251,6 +235,11 @@ class Trainer:
         self.journal.record("train", step, values)
         speed = f"{values['tokens_per_second']:,.0f} tokens/s"
         self.journal.advance(step, f"loss {values['loss']:.3f} · {speed}")
+
+    def _epochs(self, progressed: int = 0) -> float:
+        """How often the data was seen, in the middle of a step or after it."""
+        position = self.progress.position + progressed
+        return round(self.progress.epoch + position / self.epoch_length, 4)
 
     # ------------------------------------------------------------- evaluation and checkpoints
 
@@ -269,12 +258,13 @@ class Trainer:
             progress.stale += 1
         progress.metrics = metrics
         progress.seconds += time.perf_counter() - began
-        recorded = {**metrics, "training_seconds": progress.seconds}
+        recorded = {"epoch": self._epochs(), **metrics, "training_seconds": progress.seconds}
         self.journal.record("evaluation", progress.step, recorded)
-        numbers = " · ".join(f"{name} {number:.4g}" for name, number in metrics.items())
+        shown = {info(name).label: info(name).show(number) for name, number in metrics.items()}
+        numbers = " · ".join(f"{label} {number}" for label, number in shown.items())
         self.journal.say(f"step {progress.step}: {numbers}{'  (best)' if is_best else ''}")
         if samples:
-            self.journal.say(samples)
+            self.journal.say("\n".join(samples))
         self.save(is_best=is_best)
 
     def save(self, *, is_best: bool) -> Path:

@@ -63,7 +63,13 @@ def set_learning_rate(optimiser: Optimizer, rate: float) -> None:
         group["lr"] = rate * group["factor"]
 
 
-def clip_gradient(parameters: Iterable[nn.Parameter], limit: float) -> float:
-    """Scale the whole gradient down to norm `limit` (0: leave it); returns the norm it had."""
-    norm = torch.nn.utils.clip_grad_norm_(parameters, limit if limit > 0 else math.inf)
-    return float(norm)
+def clip_gradient(parameters: Iterable[nn.Parameter], norm: float, value: float = 0.0) -> float:
+    """Scale the whole gradient down to this norm, then cut each number of it to ± `value`.
+
+    0 leaves it. Returns the norm that it had.
+    """
+    every = list(parameters)
+    before = torch.nn.utils.clip_grad_norm_(every, norm if norm > 0 else math.inf)
+    if value > 0:
+        torch.nn.utils.clip_grad_value_(every, value)
+    return float(before)

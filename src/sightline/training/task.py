@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -65,5 +66,5 @@ class TrainingTask(Protocol):
     def evaluate(self, model: Any) -> dict[str, float]:
         """Held-out scores by name; `loss` is nats per token."""
 
-    def samples(self, model: Any) -> str:
-        """A few outputs to look at during training; empty for none."""
+    def samples(self, model: Any) -> Sequence[str]:
+        """A few outputs to look at during training, each as it is printed."""

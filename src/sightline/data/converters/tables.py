@@ -38,12 +38,7 @@ def from_csv(
     items are held out by a hash of the item's name: the same on every run and machine.
     """
     columns = columns or Columns()
-    header = read_text(file).split("\n", 1)[0]
-    delimiter = max(",\t;|", key=header.count)
-    rows = read_rows(file, delimiter)
-    if not rows:
-        raise DataError(f"{file}: the table has no rows below its header")
-    names = [name for name in rows[0][1] if name]
+    rows, names = _table(file)
     key = _column(file, names, columns.media, medium)
     text = _column(file, names, columns.text, "text")
     split_column = columns.split or next((n for n in names if n.lower() in _COLUMNS["split"]), None)
@@ -71,6 +66,31 @@ def from_csv(
         some = ", ".join(str(number) for number in blank[:5])
         prepared.notes.append(f"{len(blank)} rows without {medium} or text left out (lines {some})")
     return prepared
+
+
+def texts_of(file: Path) -> list[tuple[int, str, str]]:
+    """Line, id and text of each row, for scoring: the columns have one of the usual names."""
+    rows, names = _table(file)
+    media = (name for kind in ("image", "audio", "video") for name in _COLUMNS[kind])
+    wanted = ("image_id", "id", "key", *media)
+    lower = {name.lower(): name for name in reversed(names)}
+    key = next((lower[name] for name in wanted if name in lower), None)
+    if key is None:
+        raise DataError(
+            f"{file}: no column of ids; there are {', '.join(names)}: call one of them id"
+        )
+    text = _column(file, names, None, "text")
+    return [(line, (row.get(key) or "").strip(), row.get(text) or "") for line, row in rows]
+
+
+def _table(file: Path) -> tuple[list[tuple[int, dict[str, str]]], list[str]]:
+    """The rows, each with its line, and the columns' names."""
+    header = read_text(file).split("\n", 1)[0]
+    delimiter = max(",\t;|", key=header.count)
+    rows = read_rows(file, delimiter)
+    if not rows:
+        raise DataError(f"{file}: the table has no rows below its header")
+    return rows, [name for name in rows[0][1] if name]
 
 
 def _column(file: Path, names: Sequence[str], wanted: str | None, kind: str) -> str:

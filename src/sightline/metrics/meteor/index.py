@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.errors import UserError
+from sightline.errors import MissingPackageError, UserError, install
 from sightline.metrics.meteor.normalise import java_hash, read_abbreviations
 from sightline.metrics.meteor.stemming import stem
 from sightline.metrics.meteor.synonyms import SynonymTable
@@ -98,9 +98,9 @@ def package_files() -> tuple[Path, Path]:
     """METEOR's jar and paraphrase table inside the installed pycocoevalcap."""
     spec = find_spec("pycocoevalcap")
     if spec is None or not spec.submodule_search_locations:
-        raise UserError(
+        raise MissingPackageError(
             "METEOR needs the tables of the package pycocoevalcap, which is not installed: "
-            "pip install 'sightline[meteor]'"
+            + install("meteor")
         )
     folder = Path(spec.submodule_search_locations[0]) / "meteor"
     jar, table = folder / "meteor-1.5.jar", folder / "data" / "paraphrase-en.gz"

@@ -7,6 +7,17 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
+/** 1 point, 2 points. */
+export function count(number, noun) {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+/** Weights as shades in [0, 1]: the greatest is 1, but weights that are nearly even stay pale. */
+export function shades(weights) {
+  const most = Math.max(...weights, 2 / weights.length);
+  return weights.map((weight) => (weight / most).toFixed(4));
+}
+
 /** A sentence's score, as it is shown after the sentence. */
 export function scoreOf({ score }) {
   const text = score.toFixed(2).replace('-', '−');

@@ -9,10 +9,14 @@
 //   show()                  bring the panel to the front
 //   showMessage(text)       above the panel, '' for none; showError(error) explains an error there
 //   announce(text)          for screen readers
-// Panels import what they share from '../../': api.js, dom.js, frame.js, tree.js, words.js …
+//   state                   what a link to this panel says, texts by name; null if none was followed
+//   link(state)             a link that opens the panel in this state
+// Panels import what they share from '../../': api.js, dom.js, frame.js, tree.js, words.js … Most are
+// a class that extends the one in panel.js, which has models, examples, requests, files and links.
 
 import { ServiceError, describe, getJson, useKey } from './api.js';
 import { make } from './dom.js';
+import { linkTo, readLink } from './links.js';
 import { Pace } from './pace.js';
 
 const MOST = 6; // sentences of the beam that are listed
@@ -57,13 +61,21 @@ function newTab(title, section) {
 }
 
 element('tabs').addEventListener('keydown', (event) => {
-  const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  if (!by) return;
+  const by = { ArrowLeft: -1, ArrowRight: 1, Home: 0, End: 0 }[event.key];
+  if (by === undefined) return;
+  event.preventDefault();
   const tabs = [...element('tabs').children];
-  const next = tabs.at((tabs.indexOf(document.activeElement) + by) % tabs.length);
+  const at = tabs.indexOf(document.activeElement) + by;
+  const next = { Home: tabs[0], End: tabs.at(-1) }[event.key] ?? tabs.at(at % tabs.length);
   next.click();
   next.focus();
 });
+
+// ---------------------------------------------------------------- links
+
+const linked = () => sections.find(({ dataset }) => dataset.task === readLink().task);
+
+addEventListener('hashchange', () => linked() && location.reload()); // another link was followed
 
 // ---------------------------------------------------------------- requests
 
@@ -93,13 +105,16 @@ async function start() {
   );
   element('tabs').replaceChildren(...panels.map(({ title }, i) => newTab(title, sections[i])));
   element('tabs').hidden = panels.length < 2;
-  show(sections[0]);
+  const opened = linked();
+  show(opened ?? sections[0]);
   const mounted = panels.map(({ mount }, i) =>
     mount(sections[i], {
       models: models.filter(({ task }) => task === sections[i].dataset.task),
       describe: follow,
       show: () => show(sections[i]),
       announce: (text) => (element('live').textContent = text),
+      state: sections[i] === opened ? readLink().state : null,
+      link: (state) => linkTo(sections[i].dataset.task, state),
       showMessage,
       showError,
     }),

@@ -14,6 +14,7 @@ SPEC = TaskSpec(
     codec=lazy("sightline.tasks.answer.parts:codec"),
     metrics=("accuracy",),
     local_paths=("manifest", "training.initial"),
+    samples=lambda recipe: ("Mary went to the kitchen.\nJohn went to the garden.\nWhere is Mary?",),
     commands={"answer": "sightline.tasks.answer.commands:answer"},
     route=lazy("sightline.tasks.answer.route:route"),
     panel=Path(__file__).parent / "panel",

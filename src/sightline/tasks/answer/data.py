@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sightline.data.manifest import Example, read_data
 from sightline.data.vocabulary import BEGIN, PAD, SPECIALS, VOCAB, Vocabulary
@@ -55,10 +56,15 @@ class StoryData(ManifestData):
         if not self.train or not self.dev:
             raise DataError(f"{recipe.manifest} has too few questions to train on and to hold out")
         self.questions = [_question(example) for example in self.train]
+        self.held_out = [_question(example) for example in self.dev]
         self.vocab = vocabulary(self.questions)
         memory = recipe.model
         self.reader = StoryReader(self.vocab, memory.memory, memory.longest)
         self.codec = AnswerCodec(self.vocab, recipe)
+        # each sentence becomes word ids once: the row of `self.ids` of its number
+        every = (s for q in (*self.questions, *self.held_out) for s in q.sentences)
+        self.numbers = {sentence: number for number, sentence in enumerate(dict.fromkeys(every))}
+        self.ids = np.array([self.reader.ids(sentence) for sentence in self.numbers])  # (U, L)
         self.files = {VOCAB: self.vocab.to_json()}
         self.fingerprint = hashlib.sha256(repr(self.questions).encode()).hexdigest()
 
@@ -82,34 +88,41 @@ class StoryData(ManifestData):
         from sightline.nn.model import Batch, pad
         from sightline.nn.objectives import LOOKS
 
-        inputs, supports = [], []
-        for question in questions:
-            story = self.reader.inputs(question.sentences)
+        count, numbers = len(questions), self.numbers
+        read = [(q.sentences[-1], *q.sentences[:-1][-self.reader.memory :]) for q in questions]
+        lengths = np.array([len(sentences) for sentences in read])  # (B,), the question's row too
+        moves = np.zeros((count, lengths.max()), np.int64)  # how far each row is moved
+        total = lengths
+        if noise is not None and self.recipe.model.noise:
+            moves, total = self._noise(lengths, noise)
+        owner = np.repeat(np.arange(count), lengths)
+        row = np.arange(len(owner)) - np.repeat(lengths.cumsum() - lengths, lengths)
+        facts = np.full((count, total.max(), self.ids.shape[1]), PAD)
+        facts[owner, row + moves[owner, row]] = self.ids[[numbers[s] for one in read for s in one]]
+        supports = np.full((count, self.codec.hops), -1)
+        for b, question in enumerate(questions):
             first = max(0, question.facts - self.reader.memory)  # of those that are read
-            places = [1 + fact - first if fact >= first else -1 for fact in question.supports]
-            if noise is not None and self.recipe.model.noise:
-                story, places = self._noisy(story, places, noise)
-            inputs.append(story)
-            supports.append((places + [-1] * self.codec.hops)[: self.codec.hops])
-        batch = Inputs.batch(inputs)
-        named = {**batch.streams, LOOKS: Stream(np.array(supports))}
-        batch = replace(batch, streams=named).map(torch.from_numpy)
+            for hop, fact in enumerate(question.supports[: self.codec.hops]):
+                if fact >= first:
+                    supports[b, hop] = 1 + fact - first + moves[b, 1 + fact - first]
+        mask = np.arange(total.max()) < total[:, None]
+        inputs = Inputs(count, {"facts": Stream(facts, mask), LOOKS: Stream(supports)})
         targets = [[BEGIN, *self.codec.ids(self.codec.split(q.answer))] for q in questions]
-        return Batch(pad(targets), batch, name)
+        return Batch(pad(targets), inputs.map(torch.from_numpy), name)
 
-    def _noisy(
-        self, story: Inputs, places: list[int], rng: np.random.Generator
-    ) -> tuple[Inputs, list[int]]:
-        rows = story["facts"].values[0]  # (1 + M, L)
-        room = self.reader.memory - (len(rows) - 1)
-        count = min(room, int(rng.binomial(len(rows) - 1, self.recipe.model.noise)))
-        at = np.sort(rng.integers(1, len(rows) + 1, size=count))  # before these rows
-        noisy = np.insert(rows, at, PAD, axis=0)
-        moved = [place + int((at <= place).sum()) if place > 0 else -1 for place in places]
-        return replace(story, streams={"facts": Stream.ragged([noisy])}), moved
+    def _noise(
+        self, lengths: NDArray[np.int64], rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Empty rows by chance: how many come before each row (B, P), and the lengths with them."""
+        room = self.reader.memory - (lengths - 1)
+        counts = np.minimum(room, rng.binomial(lengths - 1, self.recipe.model.noise))
+        owner = np.repeat(np.arange(len(lengths)), counts)
+        before = np.zeros((len(lengths), lengths.max() + 1), np.int64)
+        np.add.at(before, (owner, rng.integers(1, lengths[owner] + 1)), 1)
+        return before.cumsum(1)[:, :-1], lengths + counts
 
     def dev_batches(self) -> Iterable[Batch]:
-        return self._batches([_question(example) for example in self.dev])
+        return self._batches(self.held_out)
 
     def _batches(self, questions: list[Question]) -> Iterable[Batch]:
         # answers that were never seen have no token, and no likelihood
@@ -121,11 +134,12 @@ class StoryData(ManifestData):
         from sightline.tasks.data import nats_per_token
 
         # by which restarts are chosen
-        fit = nats_per_token(model, self._batches(self.questions[:2000]))
+        every = max(1, len(self.questions) // 2000)
+        fit = nats_per_token(model, self._batches(self.questions[::every]))
         return {**super().evaluate(model), "training_loss": fit}
 
-    def samples(self, model: EncoderDecoder) -> str:
-        return ""
+    def samples(self, model: EncoderDecoder) -> Sequence[str]:
+        return ()
 
 
 def _question(example: Example) -> Question:
@@ -144,7 +158,8 @@ def _question(example: Example) -> Question:
 
 def vocabulary(questions: Sequence[Question]) -> Vocabulary:
     """Words and answers alike; an answer is one token, whatever is in it."""
-    words = {word for q in questions for sentence in q.sentences for word in words_of(sentence)}
+    sentences = {sentence for question in questions for sentence in question.sentences}
+    words = {word for sentence in sentences for word in words_of(sentence)}
     answers = {question.answer for question in questions}
     return Vocabulary("word", (*SPECIALS, *sorted((words | answers) - {*SPECIALS})))
 

@@ -26,6 +26,7 @@ SPEC = TaskSpec(
     ),  # where half of Flickr8k's expert judgements say so: docs/lab/confidence.md
     published=json.loads((FOLDER / "published.json").read_text("utf-8")),  # Xu et al. table 1, ×100
     local_paths=("manifest", "features", "encoder.weights", "training.initial"),
+    samples=lazy("sightline.tasks.caption.parts:sample_photos"),
     route=lazy("sightline.tasks.caption.route:route"),
     panel=FOLDER / "panel",
 )

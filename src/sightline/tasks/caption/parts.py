@@ -13,6 +13,7 @@ from sightline.errors import CheckpointError
 from sightline.media.focus import Region, focus_bias
 from sightline.media.image import MAX_PIXELS, ImageSpec, read_picture
 from sightline.runtime.codec import Codec
+from sightline.samples import samples
 from sightline.tasks.caption.recipe import CaptionRecipe
 from sightline.types import Inputs, Stream
 
@@ -63,3 +64,8 @@ def reader(folder: Path, recipe: CaptionRecipe, about: Mapping[str, Any]) -> Pic
 
 def codec(folder: Path, recipe: CaptionRecipe) -> CaptionCodec:
     return CaptionCodec(Vocabulary.load(folder / VOCAB), recipe.search)
+
+
+def sample_photos(recipe: CaptionRecipe) -> list[Path]:
+    """Those that ship, for the demo."""
+    return [photo.path for photo in samples()]

@@ -14,6 +14,7 @@ SPEC = TaskSpec(
     codec=lazy("sightline.tasks.classify.parts:codec"),
     metrics=("accuracy",),
     local_paths=("manifest", "training.initial"),
+    samples=lambda recipe: ("How far is the moon?", "Who wrote the first opera?"),
     commands={"classify": "sightline.tasks.classify.commands:classify"},
     route=lazy("sightline.tasks.classify.route:route"),
     panel=Path(__file__).parent / "panel",

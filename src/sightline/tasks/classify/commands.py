@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sightline.errors import DataError, UserError
-from sightline.tasks.command_line import Device, echo, echo_json
+from sightline.tasks.command_line import (
+    Device,
+    Files,
+    Models,
+    NBest,
+    Output,
+    Quiet,
+    echo,
+    echo_json,
+    lines_of,
+    writing_to,
+)
 
 if TYPE_CHECKING:
     from sightline.runtime.describer import Describer
@@ -22,35 +33,31 @@ def classify(
     texts: Annotated[
         list[str] | None, typer.Argument(help="Sentences; none: the lines of --input.")
     ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option("--model", "-m", help="A run, a checkpoint or a zoo name; several: together."),
-    ] = None,
-    files: Annotated[
-        list[Path] | None,
-        typer.Option("--input", "-i", help="A text file (.gz, .xz too), one sentence a line."),
-    ] = None,
-    n_best: Annotated[int, typer.Option(min=1, help="Classes per sentence.")] = 1,
+    model: Models = None,
+    files: Files = None,
+    n_best: NBest = 1,
     words: Annotated[bool, typer.Option(help="Also print the words looked at most.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
     figure: Annotated[Path | None, typer.Option(help="A folder to draw attention in.")] = None,
+    output: Output = None,
     device: Device = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Tell the class of each sentence and how sure it is; empty lines stay empty."""
-    from sightline.media.text import read_lines
 
     if bool(texts) == bool(files):
         raise DataError("give sentences, or files of them with --input")
     classifier = load_classifiers(model or [], device)
-    lines = texts or [line for path in files or [] for line in read_lines(path)]
+    lines = texts or lines_of(files or [])
     described = classifier.describe_each(lines, n_best=n_best)
-    for number, (line, found) in enumerate(zip(lines, described, strict=True), start=1):
-        if as_json:
-            echo_json({"line": number, "source": line, **found.to_json()})
-        else:
-            echo(_as_text(found, words))
-        if figure is not None and found.attention is not None:
-            found.figure(figure / f"{number}.png")
+    with writing_to(output):
+        for number, (line, found) in enumerate(zip(lines, described, strict=True), start=1):
+            if as_json:
+                echo_json({"line": number, "source": line, **found.to_json()})
+            else:
+                echo(_as_text(found, words))
+            if figure is not None and found.attention is not None:
+                found.figure(figure / f"{number}.png")
 
 
 def load_classifiers(models: list[str], device: str = "auto") -> Describer:

@@ -9,10 +9,12 @@ from typing import Any
 
 from pydantic import Field
 
+from sightline.data.vocabulary import SPECIALS
 from sightline.runtime.describer import Describer
 from sightline.tasks.route import Answer, Route, TextJson
 from sightline.types import Description, Inputs
 
+MOST = 12  # classes that are named in its limits
 EXAMPLE = Path(__file__).with_name("example.json")  # a request and its answer
 
 
@@ -27,6 +29,16 @@ def _more(model: Describer, source: Any, parts: list[Inputs], found: Description
     return {"probabilities": {each.text: math.exp(each.score) for each in every}}
 
 
+def _about(model: Describer) -> dict[str, Any]:
+    classes = list(model.codec.vocab.tokens[len(SPECIALS) :])
+    shown = ", ".join(classes[:MOST]) + (" …" if len(classes) > MOST else "")
+    limits = (
+        f"It knows {len(classes)} classes ({shown}) and gives one of them to any text, also to one "
+        "that fits none. Texts unlike those that it was trained on are classified badly."
+    )
+    return {"classes": classes, "limits": limits}
+
+
 def route() -> Route:
     return Route(
         path="/v1/classify",
@@ -34,6 +46,7 @@ def route() -> Route:
         json=TextJson,
         source="text",
         more=_more,
+        about=_about,
         answer=ClassifyAnswer,
         **json.loads(EXAMPLE.read_text("utf-8")),
     )

@@ -1,5 +1,7 @@
 """Language models (D §II): p(w_1 … w_T) by characters, words or BPE pieces of a text file."""
 
+from pathlib import Path
+
 from sightline.tasks.language_model.recipe import LanguageModelRecipe
 from sightline.tasks.spec import TaskSpec, lazy
 
@@ -14,5 +16,11 @@ SPEC = TaskSpec(
     defaults={"temperature": 1.0, "length": 500},
     evaluate=lazy("sightline.tasks.language_model.parts:evaluate"),
     local_paths=("text", "held_out_text", "like", "training.initial"),
-    commands={"sample": "sightline.tasks.language_model.commands:sample"},
+    demo=lazy("sightline.tasks.language_model.demo:demo"),
+    commands={
+        "sample": "sightline.tasks.language_model.commands:sample",
+        "gradients": "sightline.tasks.language_model.commands:gradients",
+    },
+    route=lazy("sightline.tasks.language_model.route:route"),
+    panel=Path(__file__).parent / "panel",
 )

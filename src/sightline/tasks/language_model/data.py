@@ -94,13 +94,18 @@ class TextData(TaskData):
         batches = batching.token_budget([len(line) for line in lines], 8192, 0, 0)
         return scores(nats_per_token(model, (_batch([lines[i] for i in b]) for b in batches)))
 
-    def samples(self, model: EncoderDecoder) -> str:
+    @property
+    def sizes(self) -> dict[str, int]:
+        read = len(self.tokens) if self.carries_state else sum(map(len, self.lines))
+        return {"tokens of text": read, **super().sizes}
+
+    def samples(self, model: EncoderDecoder) -> Sequence[str]:
         describer, length = self.describer(model), self.recipe.sample_length
         try:
             drawn = describer.describe(self.recipe.sample, length=length)
         except UserError:  # the recipe's prompt has characters that this text lacks
             drawn = describer.describe("", length=length)
-        return "\n".join("    │ " + line for line in drawn.text.strip("\n").split("\n"))
+        return ["\n".join("    │ " + line for line in drawn.text.strip("\n").split("\n"))]
 
 
 def _batch(tokens: Tokens | list[list[int]], name: str = "") -> Batch:

@@ -14,6 +14,7 @@ SPEC = TaskSpec(
     codec=lazy("sightline.tasks.parse.parts:codec"),
     metrics=("brackets",),
     local_paths=("manifest", "training.initial"),
+    samples=lambda recipe: ("The old man saw a dog in the park.",),
     commands={"parse": "sightline.tasks.parse.commands:parse"},
     route=lazy("sightline.tasks.parse.route:route"),
     panel=Path(__file__).parent / "panel",

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sightline.errors import DataError, UserError
-from sightline.tasks.command_line import Device, echo, echo_json
+from sightline.tasks.command_line import (
+    Beam,
+    Device,
+    Files,
+    Models,
+    NBest,
+    Output,
+    Quiet,
+    echo,
+    echo_json,
+    lines_of,
+    writing_to,
+)
 
 if TYPE_CHECKING:
     from sightline.types import Description
@@ -20,28 +32,23 @@ def parse(
     texts: Annotated[
         list[str] | None, typer.Argument(help="Sentences; none: the lines of --input.")
     ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option("--model", "-m", help="A run, a checkpoint or a zoo name; several: together."),
-    ] = None,
-    files: Annotated[
-        list[Path] | None,
-        typer.Option("--input", "-i", help="A text file (.gz, .xz too), one sentence a line."),
-    ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept at a step.")] = None,
-    n_best: Annotated[int, typer.Option(min=1, help="Trees per sentence.")] = 1,
+    model: Models = None,
+    files: Files = None,
+    beam: Beam = None,
+    n_best: NBest = 1,
     format: Annotated[
         str, typer.Option(help="brackets: (S (NP …)); linear: (S (NP NNP )NP; pretty; json.")
     ] = "brackets",
     figure: Annotated[Path | None, typer.Option(help="A folder to draw the trees in.")] = None,
+    output: Output = None,
     device: Device = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Write each sentence's tree, line by line; an empty line stays empty.
 
     Words are cut as the Penn Treebank cuts them, unless punctuation stands alone already.
     """
     from sightline.figures.phrases import draw_tree
-    from sightline.media.text import read_lines
     from sightline.tasks import load_for
     from sightline.tasks.parse.parts import ensemble, tree_of
 
@@ -50,21 +57,22 @@ def parse(
     if format not in FORMATS:
         raise UserError(f"--format is one of {', '.join(FORMATS)}, not {format!r}")
     if not model:
-        raise UserError("name a model: --model RUN; repeat it for an ensemble")
+        raise UserError("name a model: --model penn, or a run; repeat it for an ensemble")
     parser = ensemble(*(load_for(name, "parse", device=device) for name in model))
-    lines = texts or [line for path in files or [] for line in read_lines(path)]
+    lines = texts or lines_of(files or [])
     each = parser.describe_each(lines, beam=beam, n_best=n_best)
-    for number, (source, description) in enumerate(zip(lines, each, strict=True), start=1):
-        if format == "json":
-            trees = [tree_of(one) for one in (description, *description.alternatives)]
-            content = {"line": number, "source": source, **description.to_json()}
-            echo_json(content | {"trees": [tree.to_json() if tree else None for tree in trees]})
-        else:
-            for one in (description, *description.alternatives):
-                echo(_as_text(one, format))
-        tree = tree_of(description)
-        if figure is not None and tree is not None:
-            draw_tree(tree, figure / f"{number}.png", description.attention)
+    with writing_to(output):
+        for number, (source, description) in enumerate(zip(lines, each, strict=True), start=1):
+            if format == "json":
+                trees = [tree_of(one) for one in (description, *description.alternatives)]
+                content = {"line": number, "source": source, **description.to_json()}
+                echo_json(content | {"trees": [tree.to_json() if tree else None for tree in trees]})
+            else:
+                for one in (description, *description.alternatives):
+                    echo(_as_text(one, format))
+            tree = tree_of(description)
+            if figure is not None and tree is not None:
+                draw_tree(tree, figure / f"{number}.png", description.attention)
 
 
 def _as_text(description: Description, format: str) -> str:

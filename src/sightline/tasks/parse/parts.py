@@ -65,14 +65,14 @@ class TreeCodec(Codec):
         self.tags = recipe.tags
 
     @cached_property
-    def _brackets(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _brackets(self) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
         """Whether each token opens, closes or is a leaf; the label of each."""
         names, known = self.vocab.tokens, {name: i for i, name in enumerate(self.vocab.tokens)}
         kinds = {"(": OPENS, ")": CLOSES}
         kind = [kinds.get(name[0], LEAF) if len(name) > 1 else LEAF for name in names]
         kind[: len(SPECIALS)] = [NEVER] * len(SPECIALS)
         labels = [known.get(f"({name[1:]}", i) for i, name in enumerate(names)]
-        return np.array(kind), np.array(labels)
+        return np.array(kind, np.int8), np.array(labels)
 
     def constraints(self, layouts: Sequence[Layout | None], longest: int) -> list[Constraint]:
         words = [len(layout) if layout else 0 for layout in layouts]

@@ -15,6 +15,7 @@ SPEC = TaskSpec(
     metrics=("exact",),
     evaluate=lazy("sightline.tasks.point.evaluation:evaluate"),
     local_paths=("training.initial",),
+    samples=lazy("sightline.tasks.point.problems:sample"),
     commands={"point": "sightline.tasks.point.commands:point"},
     route=lazy("sightline.tasks.point.route:route"),
     panel=Path(__file__).parent / "panel",

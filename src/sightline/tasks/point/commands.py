@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from sightline.errors import DataError
-from sightline.tasks.command_line import Device, echo, echo_json
+from sightline.tasks.command_line import (
+    Beam,
+    Device,
+    Files,
+    Model,
+    Output,
+    Quiet,
+    echo,
+    echo_json,
+    lines_of,
+    writing_to,
+)
 
 
 def point(
@@ -16,26 +27,22 @@ def point(
         list[str] | None,
         typer.Argument(help='Points, such as "0,0 2,1 1,3"; none: --input or --random.'),
     ] = None,
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="A run, a checkpoint or a zoo name.")
-    ] = "",
-    files: Annotated[
-        list[Path] | None,
-        typer.Option("--input", "-i", help="A text file (.gz, .xz too), one set of points a line."),
-    ] = None,
+    model: Model = "",
+    files: Files = None,
     random: Annotated[int, typer.Option(min=0, help="So many points drawn at random.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="What is drawn.")] = 0,
-    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept at a step.")] = None,
+    beam: Beam = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
     figure: Annotated[
         Path | None, typer.Option(help="A folder to draw the points and what was found in.")
     ] = None,
     figure_format: Annotated[str, typer.Option(help="png, jpg, svg or pdf; gif: moving.")] = "png",
+    output: Output = None,
     device: Device = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Print, for each set of points, the numbers (from 0) of those that were pointed at."""
     from sightline.errors import UserError
-    from sightline.media.text import read_lines
     from sightline.tasks import load_for
     from sightline.tasks.point.parts import points_of
     from sightline.tasks.point.problems import DIMENSIONS, draw
@@ -49,13 +56,14 @@ def point(
     if random:
         sources = [draw(problem, 1, random, seed)[0]]
     else:
-        lines = texts or [line for path in files or [] for line in read_lines(path)]
+        lines = texts or lines_of(files or [])
         sources = [points_of(line, DIMENSIONS[problem]) for line in lines if line.strip()]
     described = describer.describe_each(sources, beam=beam)
-    for number, (source, found) in enumerate(zip(sources, described, strict=True), start=1):
-        if as_json:
-            echo_json({"line": number, "points": source.tolist(), **found.to_json()})
-        else:
-            echo(found.text)
-        if figure is not None:
-            found.figure(figure / f"{number}.{figure_format}")
+    with writing_to(output):
+        for number, (source, found) in enumerate(zip(sources, described, strict=True), start=1):
+            if as_json:
+                echo_json({"line": number, "points": source.tolist(), **found.to_json()})
+            else:
+                echo(found.text)
+            if figure is not None:
+                found.figure(figure / f"{number}.{figure_format}")

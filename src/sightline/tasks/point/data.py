@@ -78,13 +78,13 @@ class PointData(TaskData):
         scores = scores_of(self.recipe.problem, self.held_out, found)
         return {"loss": loss} | {key: float(np.mean(values)) for key, values in scores.items()}
 
-    def samples(self, model: EncoderDecoder) -> str:
+    def samples(self, model: EncoderDecoder) -> Sequence[str]:
         some = self.held_out[:: max(1, len(self.held_out) // SHOWN)][:SHOWN]
         found = self.describer(model).describe([each.points for each in some])
-        return "\n".join(
+        return [
             f"    {len(each.points)} points → {one.text}\n      ({' '.join(map(str, each.answer))})"
             for each, one in zip(some, found, strict=True)
-        )
+        ]
 
 
 def _batch(solved: Sequence[tuple[NDArray[np.float64], Answer]]) -> Batch:

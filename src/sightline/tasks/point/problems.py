@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sightline.search.pointing import turn
-from sightline.tasks.point.recipe import Problem
+from sightline.tasks.point.recipe import PointRecipe, Problem
 
 Points = NDArray[np.float64]  # (n, 2), or (n, 1) of numbers
 Answer = list[int]
@@ -209,3 +209,8 @@ def directed(cities: Answer) -> Answer:
     """The same tour from city 0, towards the lower of its neighbours."""
     cycle = rotated([int(city) for city in cities])
     return cycle if len(cycle) < 3 or cycle[1] < cycle[-1] else [cycle[0], *cycle[:0:-1]]
+
+
+def sample(recipe: PointRecipe) -> list[NDArray[np.float64]]:
+    """Points for the demo."""
+    return [draw(recipe.problem, 1, 10, seed)[0] for seed in range(2)]

@@ -36,6 +36,15 @@ def _more(model: Describer, source: Any, parts: list[Inputs], found: Description
     return {"problem": model.recipe.problem, "positions": positions(found.text)}
 
 
+def _about(model: Describer) -> dict[str, Any]:
+    least, most = model.recipe.sizes
+    limits = (
+        f"It was trained on {least} to {most} points, drawn at random in a square. The more there "
+        "are beyond that, the worse it does. It guesses where to point; it does not compute."
+    )
+    return {"problem": model.recipe.problem, "limits": limits}
+
+
 def route() -> Route:
     return Route(
         path="/v1/point",
@@ -43,6 +52,7 @@ def route() -> Route:
         json=PointJson,
         source="points",
         more=_more,
+        about=_about,
         answer=PointAnswer,
         **json.loads(EXAMPLE.read_text("utf-8")),
     )

@@ -13,8 +13,14 @@ SPEC = TaskSpec(
     reader=lazy("sightline.tasks.translate.parts:reader"),
     codec=lazy("sightline.tasks.translate.parts:codec"),
     metrics=("sacrebleu", "chrf"),
+    right=("chrf", 50),  # about half of everyday sentences: docs/lab/confidence.md
     local_paths=("manifest", "fusion.translator", "fusion.language_model", "training.initial"),
     files=("lexicon.json",),
+    samples=lambda recipe: (
+        "A brown dog runs on the beach.",
+        "Hi. Where is the train station?",
+        "My sister is reading a book.",
+    ),
     commands={
         "translate": "sightline.tasks.translate.commands:translate",
         "align": "sightline.tasks.translate.commands:align",

@@ -1,68 +1,62 @@
 // The panel for questions: a story and a question to write, the answer, and what each hop read.
 
-import { make, scoreOf } from '../../dom.js';
-import { asJson, download } from '../../save.js';
+import { make } from '../../dom.js';
+import { Panel } from '../../panel.js';
 
 export const title = 'Questions';
-export const mount = (root, page) => void new Questions(root, page);
+export const mount = (root, page) => void new Questions(root, page).open();
 
-class Questions {
+// Stories in the manner of the bAbI tasks, which models of this kind are trained on.
+const EXAMPLES = [
+  {
+    label: 'One fact: where is Mary?',
+    story: 'Mary went to the garden.\nJohn moved to the kitchen.\nMary travelled to the office.\nJohn went back to the hallway.',
+    question: 'Where is Mary?',
+  },
+  {
+    label: 'Two facts: where is the football?',
+    story: 'John picked up the football there.\nMary went to the bathroom.\nJohn journeyed to the garden.\nMary moved to the office.',
+    question: 'Where is the football?',
+  },
+  {
+    label: 'Who gave the milk to Fred?',
+    story: 'Jeff took the milk there.\nJeff gave the milk to Fred.\nBill went to the kitchen.',
+    question: 'Who gave the milk to Fred?',
+  },
+];
+
+class Questions extends Panel {
   constructor(root, page) {
-    this.page = page;
-    this.find = (selector) => root.querySelector(selector);
-    this.find('#answer-form').addEventListener('submit', (event) => {
-      event.preventDefault();
-      this.run();
-    });
-    this.find('#answer-json').addEventListener('click', () =>
-      download('answer-sightline.json', asJson(this.answer)),
-    );
-    this.listModels(this.find('#answer-model'));
+    super(root, page, 'answer', { examples: EXAMPLES });
+    this.story = this.find('#story');
+    this.question = this.find('#question');
+    this.restore(EXAMPLES[0]);
   }
 
-  listModels(select) {
-    const { models } = this.page;
-    for (const { name } of models) select.add(new Option(name));
-    this.find('#answer-model-label').hidden = models.length < 2;
-    const choose = () => {
-      this.model = models[select.selectedIndex];
-      this.find('#answer-note').textContent = this.model.description;
-    };
-    select.addEventListener('change', choose);
-    choose();
+  fields() {
+    const question = this.question.value.trim();
+    if (!question) this.question.focus();
+    return question && { text: `${this.story.value}\n${question}` };
   }
 
-  async run() {
-    const question = this.find('#question').value.trim();
-    if (!question) return this.find('#question').focus();
-    this.running?.abort();
-    this.running = new AbortController();
-    const { signal } = this.running;
-    const text = `${this.find('#story').value}\n${question}`;
-    this.page.showMessage('');
-    try {
-      this.show(await this.page.describe(this.model, { text }, { signal, onStep: () => {} }));
-    } catch (error) {
-      if (signal.aborted) return;
-      this.find('#answered').hidden = true;
-      this.page.showError(error);
-    }
+  state() {
+    return { story: this.story.value, question: this.question.value };
+  }
+
+  restore({ story = '', question = '' }) {
+    this.story.value = story;
+    this.question.value = question;
   }
 
   show(answer) {
-    this.answer = answer;
-    this.find('#answered').hidden = false;
     this.find('#said').textContent = answer.text;
     const hops = answer.facts.length ? answer.attention : [];
-    const head = make('tr', {}, make('th'), ...hops.map((_, i) => make('th', {}, `look ${i + 1}`)));
+    const looks = hops.map((_, i) => make('th', { scope: 'col' }, `look ${i + 1}`));
+    const head = make('tr', {}, make('td'), ...looks);
     const rows = answer.facts.map((fact, i) =>
-      make('tr', {}, make('td', {}, fact), ...hops.map((weights) => cell(weights[i]))),
+      make('tr', {}, make('th', { scope: 'row' }, fact), ...hops.map((weights) => cell(weights[i]))),
     );
     this.find('#hops').replaceChildren(...(hops.length ? [head, ...rows] : []));
-    this.find('#answer-others').hidden = !answer.alternatives.length;
-    this.find('#answer-others ol').replaceChildren(
-      ...answer.alternatives.map((other) => make('li', {}, other.text, ' ', scoreOf(other))),
-    );
     this.page.announce(`The answer: ${answer.text}`);
   }
 }

@@ -102,8 +102,9 @@ export function listSamples(root, samples, onPhoto, showError) {
       const button = make('button', { type: 'button', title: credit ?? '' }, image);
       button.addEventListener('click', async () => {
         const blob = await getBlob(src).catch(showError);
-        if (blob) onPhoto({ blob, name, alt });
+        if (blob) onPhoto({ blob, name, alt, sample: name });
       });
+      button.dataset.sample = name;
       return make('li', {}, button);
     }),
   );

@@ -1,5 +1,6 @@
 // One model's look at a picture: the frame, the caption, the other sentences, and files to save.
 
+import { sureness } from '../../about.js';
 import { make, scoreOf } from '../../dom.js';
 import { Frame } from '../../frame.js';
 import { lightAt, smoothMap } from '../../heat.js';
@@ -8,7 +9,6 @@ import { save } from '../../save.js';
 import { Words } from '../../words.js';
 
 const BEAT = 620; // milliseconds that the light rests on each word when it walks over them
-const SURE = [[0.75, 'Quite sure'], [0.5, 'Fairly sure'], [0.25, 'Not sure'], [0, 'A guess']];
 const SEEN = 0.5; // a word looked at a place if the place is at least this light
 
 export class Look {
@@ -111,9 +111,9 @@ export class Look {
     this.find('.readout').textContent = this.maps
       ? ''
       : 'This model does not attend: it reads the picture as a whole.';
-    const isKnown = typeof sentence.confidence === 'number'; // of a model that was calibrated
-    this.find('.confidence').hidden = !isKnown;
-    if (isKnown) this.find('.confidence').textContent = sureness(sentence.confidence);
+    const sure = sureness(sentence, 'sentences');
+    this.find('.confidence').hidden = !sure;
+    this.find('.confidence').textContent = sure;
     this.caption.update({});
     for (const item of this.find('.others ol').children)
       item.firstElementChild.ariaPressed = String(item.sentence === sentence);
@@ -225,12 +225,6 @@ export class Look {
 function shades(values) {
   const most = Math.max(...values);
   return values.map((value) => (Math.max(0, (value - 0.3) / 0.7) * (value / most) ** 4).toFixed(3));
-}
-
-/** How sure it is of a sentence, in words and as a number. */
-function sureness(confidence) {
-  const [, words] = SURE.find(([least]) => confidence >= least);
-  return `${words}: ${Math.round(100 * confidence)} of 100 sentences like this one are right.`;
 }
 
 /** How many of the first words are the user's. */

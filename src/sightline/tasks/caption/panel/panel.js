@@ -1,7 +1,10 @@
 // The panel for pictures: the photo, the settings, the requests, and one or two looks at the photo.
 
+import { about } from '../../about.js';
 import { getJson } from '../../api.js';
+import { count } from '../../dom.js';
 import { isCalm } from '../../pace.js';
+import { linkButton } from '../../panel.js';
 import { Tree } from '../../tree.js';
 import { listSamples, listenForPhotos } from './choose.js';
 import { Look } from './look.js';
@@ -9,7 +12,7 @@ import { Look } from './look.js';
 const BEAMS = [1, 2, 3, 5, 8, 10, 15, 20];
 
 export const title = 'Pictures';
-export const mount = (root, page) => new Pictures(root, page).listSamples();
+export const mount = (root, page) => new Pictures(root, page).start();
 
 class Pictures {
   constructor(root, page) {
@@ -30,6 +33,48 @@ class Pictures {
     listenForPhotos(root, (photo) => this.setPhoto(photo), page.showMessage);
   }
 
+  async start() {
+    await this.listSamples();
+    if (this.page.state) this.restore(this.page.state);
+  }
+
+  // ---------------------------------------------------------------- links
+
+  /** All but a photo of the user's own, which no link can carry. */
+  state() {
+    const { model, beam, groups, repeats, prefix, box, photo, isCompared } = this;
+    const set = { model: model.name, beam, groups: groups > 1 ? groups : '', prefix, sample: photo?.sample };
+    const marks = { repeats: repeats && 1, compare: isCompared && 1 };
+    const marked = Object.entries(marks).filter(([, is]) => is);
+    return { ...set, box: box?.map((x) => x.toFixed(4)).join(','), ...Object.fromEntries(marked) };
+  }
+
+  restore({ model, beam, groups, prefix = '', box, sample, repeats, compare }) {
+    const found = this.page.models.find(({ name }) => name === model) ?? this.model;
+    this.setModel(found);
+    if ([...this.find('#beam').options].some(({ value }) => value === beam)) this.beam = Number(beam);
+    this.groups = Number(groups) || 1;
+    this.listGroups();
+    this.prefix = prefix.slice(0, 200);
+    this.repeats = Boolean(repeats);
+    this.isCompared = Boolean(compare);
+    this.find('#model').value = found.name;
+    this.find('#beam').value = this.beam;
+    this.find('#prefix').value = this.prefix;
+    this.find('#repeats').checked = this.repeats;
+    this.find('#compare').checked = this.isCompared;
+    const place = box?.split(',').map(Number);
+    const isBox = place?.length === 4 && place.every((x) => x >= 0 && x <= 1);
+    this.linkedBox = isBox ? place : null;
+    const button = [...this.root.querySelectorAll('[data-sample]')].find((one) => one.dataset.sample === sample);
+    button?.click();
+  }
+
+  setModel(model) {
+    this.model = model;
+    this.find('#about').replaceChildren(about(model));
+  }
+
   async listSamples() {
     const { samples } = await getJson('v1/samples').catch(() => ({ samples: [] }));
     listSamples(this.root, samples, (photo) => this.setPhoto(photo), this.page.showError);
@@ -46,7 +91,17 @@ class Pictures {
     const sizes = [...new Set([...BEAMS, this.beam])].sort((a, b) => a - b);
     for (const size of sizes) beam.add(new Option(size));
     beam.value = this.beam;
-    model.addEventListener('change', () => this.change({ model: models[model.selectedIndex] }));
+    model.addEventListener('change', () => {
+      this.setModel(models[model.selectedIndex]);
+      this.change({});
+    });
+    this.setModel(this.model);
+    this.find('#link-place').append(
+      linkButton('link', () => this.page.link(this.state()), (text) => {
+        const isOwn = this.photo && !this.photo.sample;
+        this.page.announce(isOwn ? `${text}, without the photo: the server does not keep it` : text);
+      }),
+    );
     this.listGroups();
     beam.addEventListener('change', () => {
       this.beam = Number(beam.value);
@@ -84,7 +139,8 @@ class Pictures {
   async setPhoto(photo) {
     if (this.photo) URL.revokeObjectURL(this.photo.url);
     this.photo = { ...photo, url: URL.createObjectURL(photo.blob) };
-    this.box = null;
+    this.box = this.linkedBox ?? null; // that of a link is for the photo that comes with it
+    this.linkedBox = null;
     this.page.show();
     this.setWorking(true);
     scrollTo({ top: 0 });
@@ -202,7 +258,7 @@ class Pictures {
   showPath({ tokens, text }) {
     this.tree.light(tokens);
     const { size } = this.tree.nodes;
-    this.tree.settle(`The search as a tree. ${size} words were kept on the way to: ${text}`);
+    this.tree.settle(`The search as a tree. It kept ${count(size, 'word')} on the way to: ${text}`);
     this.find('#search').hidden = !size;
   }
 }

@@ -1,87 +1,62 @@
 // The panel for parsing: a sentence to type, and its tree, each phrase with where the model looked.
 
-import { make, rove, scoreOf } from '../../dom.js';
-import { asJson, download } from '../../save.js';
+import { count, make, rove, shades } from '../../dom.js';
+import { Panel } from '../../panel.js';
 
 export const title = 'Parsing';
-export const mount = (root, page) => void new Parsing(root, page);
+export const mount = (root, page) => void new Parsing(root, page).open();
 
-class Parsing {
+const KEYS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+const EXAMPLES = [
+  { text: 'The dog sees a cat in the garden.' },
+  { text: 'She said that the old house had been sold.' },
+  { text: 'The man with the telescope saw the children on the hill.' },
+];
+
+class Parsing extends Panel {
   constructor(root, page) {
-    this.page = page;
-    this.find = (selector) => root.querySelector(selector);
+    const brackets = () => new Blob([`${this.answer.text}\n`], { type: 'text/plain' });
+    const files = { Brackets: () => ['parse-sightline.txt', brackets()] };
+    super(root, page, 'parse', { examples: EXAMPLES, files });
     this.text = this.find('#parse-text');
-    this.find('#parse-form').addEventListener('submit', (event) => {
-      event.preventDefault();
-      this.run();
-    });
-    this.text.addEventListener('keydown', (event) => {
-      if (event.key !== 'Enter' || event.shiftKey) return;
-      event.preventDefault();
-      this.run();
-    });
+    this.partial = this.find('#parse-partial');
     const phrases = this.find('#phrases');
-    phrases.addEventListener('keydown', (event) =>
-      rove(this.labels, event, { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }),
-    );
+    phrases.addEventListener('keydown', (event) => rove(this.labels, event, KEYS));
     phrases.addEventListener('pointerleave', () => this.light(null));
     phrases.addEventListener('focusout', () => this.light(null));
-    this.find('#parse-json').addEventListener('click', () =>
-      download('tree-sightline.json', asJson(this.answer)),
-    );
-    this.find('#parse-brackets').addEventListener('click', () =>
-      download('tree-sightline.txt', new Blob([`${this.answer.text}\n`], { type: 'text/plain' })),
-    );
-    this.listModels(this.find('#parse-model'));
   }
 
-  listModels(select) {
-    const { models } = this.page;
-    for (const { name } of models) select.add(new Option(name));
-    this.find('#parse-model-label').hidden = models.length < 2;
-    const choose = () => {
-      this.model = models[select.selectedIndex];
-      this.find('#parse-note').textContent = this.model.description;
-    };
-    select.addEventListener('change', choose);
-    choose();
-  }
-
-  async run() {
+  fields() {
     const text = this.text.value.trim();
-    if (!text) return this.text.focus();
-    this.running?.abort();
-    this.running = new AbortController();
-    const { signal } = this.running;
-    const partial = this.find('#parse-partial');
-    this.page.showMessage('');
-    this.find('#parsed').hidden = partial.hidden = false;
-    for (const id of ['#parse-others', '#parse-save']) this.find(id).hidden = true;
+    if (!text) this.text.focus();
+    return text && { text };
+  }
+
+  state() {
+    return { text: this.text.value };
+  }
+
+  restore({ text = '' }) {
+    this.text.value = text;
+  }
+
+  begin() {
+    this.part('result').hidden = this.partial.hidden = false;
+    this.partial.textContent = '';
     this.find('#phrases').replaceChildren();
-    const onStep = (step) => (partial.textContent = step.tokens.join(' '));
-    try {
-      const answer = await this.page.describe(this.model, { text }, { signal, onStep });
-      partial.hidden = true;
-      this.show(answer);
-    } catch (error) {
-      if (signal.aborted) return;
-      this.find('#parsed').hidden = true;
-      this.page.showError(error);
-    }
+  }
+
+  step(step) {
+    this.partial.textContent = step.tokens.join(' ');
   }
 
   show(answer) {
-    this.answer = answer;
+    this.partial.hidden = true;
     this.labels = [];
     this.words = [];
     if (answer.tree) this.find('#phrases').replaceChildren(this.draw(answer.tree));
     this.labels.forEach((label, i) => (label.tabIndex = i ? -1 : 0));
-    this.find('#parse-save').hidden = false;
-    this.find('#parse-others').hidden = !answer.alternatives.length;
-    this.find('#parse-others ol').replaceChildren(
-      ...answer.alternatives.map((other) => make('li', {}, other.text, ' ', scoreOf(other))),
-    );
-    this.page.announce(`The tree has ${this.labels.length} phrases over ${this.words.length} words.`);
+    this.page.announce(`The tree has ${count(this.labels.length, 'phrase')} over ${count(this.words.length, 'word')}.`);
   }
 
   /** A phrase with its parts below it, or a word with its tag. */
@@ -105,6 +80,7 @@ class Parsing {
   light(button, step) {
     const weights = button && this.answer.attention?.[step];
     for (const label of this.labels ?? []) label.classList.toggle('lit', label === button);
-    this.words?.forEach((word, i) => word.style.setProperty('--looked', weights ? weights[i] : 0));
+    const shade = weights && shades(weights);
+    this.words?.forEach((word, i) => word.style.setProperty('--looked', shade ? shade[i] : 0));
   }
 }

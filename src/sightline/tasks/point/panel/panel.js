@@ -1,126 +1,179 @@
 // The panel for pointers: points to place, and the outline as the model points at them one by one.
 
-import { make } from '../../dom.js';
-import { asJson, download } from '../../save.js';
+import { count, make } from '../../dom.js';
+import { isCalm } from '../../pace.js';
+import { Panel } from '../../panel.js';
+import { Plane } from './plane.js';
 
 export const title = 'Pointing';
-export const mount = (root, page) => void new Pointing(root, page);
+export const mount = (root, page) => void new Pointing(root, page).open();
 
-const SVG = 'http://www.w3.org/2000/svg';
 const MOST = 200; // points
-const NUMBERED = 60; // with more of them, no numbers are written
+const BEAT = 420; // milliseconds for each point when one watches
+const TRIANGLE = 3;
+const WHAT = {
+  tour: 'a short round trip through all of them',
+  hull: 'the outline around them',
+  delaunay: 'triangles between them',
+  sort: 'them in order, from left to right',
+};
 
-class Pointing {
+const ring = (size, radius, x = 0.5, y = 0.5) =>
+  Array.from({ length: size }, (_, i) => {
+    const angle = (2 * Math.PI * 7 * i) / size; // neighbours are not next to each other in the list
+    return [x + radius * Math.cos(angle), y + radius * Math.sin(angle)];
+  });
+const EXAMPLES = [
+  { label: 'A ring', points: written(ring(10, 0.38)) },
+  { label: 'A ring in a ring', points: written([...ring(6, 0.42), ...ring(4, 0.18)]) },
+  { label: 'Two clusters', points: written([...ring(5, 0.15, 0.24, 0.7), ...ring(5, 0.17, 0.74, 0.28)]) },
+];
+
+class Pointing extends Panel {
   constructor(root, page) {
-    this.page = page;
-    this.find = (selector) => root.querySelector(selector);
-    this.plane = this.find('#point-plane');
-    this.plane.addEventListener('click', (event) => this.place(event));
-    this.find('#point-run').addEventListener('click', () => this.run());
+    super(root, page, 'point', { examples: EXAMPLES });
+    this.plane = new Plane(this.find('#point-plane'), MOST, (points) => {
+      this.forget();
+      page.announce(count(points.length, 'point'));
+    });
     this.find('#point-random').addEventListener('click', () => this.random());
-    this.find('#point-clear').addEventListener('click', () => this.reset([]));
-    this.find('#point-json').addEventListener('click', () =>
-      download('points-sightline.json', asJson(this.answer)),
-    );
-    this.listModels(this.find('#point-model'));
+    this.find('#point-clear').addEventListener('click', () => this.place([]));
+    this.find('#point-play').addEventListener('click', () => (this.walking ? this.stop() : this.walk()));
     this.random();
+    this.changed();
   }
 
-  listModels(select) {
-    const { models } = this.page;
-    for (const { name } of models) select.add(new Option(name));
-    this.find('#point-model-label').hidden = models.length < 2;
-    const choose = () => {
-      this.model = models[select.selectedIndex];
-      this.find('#point-note').textContent = this.model.description;
-      this.reset(this.points ?? []);
-    };
-    select.addEventListener('change', choose);
-    choose();
-  }
-
-  /** Points are [x, y] in a square of 1, upwards; on the plane of 100, downwards. */
-  place(event) {
-    const { left, top, width, height } = this.plane.getBoundingClientRect();
-    const point = [(event.clientX - left) / width, 1 - (event.clientY - top) / height];
-    if (this.points.length < MOST) this.reset([...this.points, point.map((x) => +x.toFixed(4))]);
-  }
+  // ---------------------------------------------------------------- points
 
   random() {
-    const count = Math.min(MOST, Math.max(1, Number(this.find('#point-count').value) || 10));
+    const wanted = Math.min(MOST, Math.max(1, Number(this.find('#point-count').value) || 10));
     const draw = () => +(0.05 + 0.9 * Math.random()).toFixed(4);
-    this.reset(Array.from({ length: count }, () => [draw(), draw()]));
+    this.place(Array.from({ length: wanted }, () => [draw(), draw()]));
   }
 
-  reset(points) {
+  place(points) {
+    this.forget();
+    this.plane.set(points.slice(0, MOST), this.problem === 'sort');
+  }
+
+  /** The points are others than those of the answer. */
+  forget() {
+    this.stop();
     this.running?.abort();
-    this.points = points;
     this.answer = null;
-    this.find('#point-found').hidden = this.find('#point-save').hidden = true;
-    this.draw([]);
+    this.part('result').hidden = true;
   }
 
-  draw(found, { group = 0, open = true, likely = [] } = {}) {
-    const add = (tag, attributes, text = '') => {
-      const element = this.plane.appendChild(document.createElementNS(SVG, tag));
-      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-      element.textContent = text;
-    };
-    const at = this.points.map(([x, y]) => [100 * x, 100 - 100 * y]);
-    this.plane.replaceChildren();
-    const size = group || found.length || 1;
-    for (let i = 0; i < found.length; i += size) {
-      const part = found.slice(i, i + size);
-      const isWhole = part.length === size && (group || !open);
-      const outline = isWhole ? [...part, part[0]] : part;
-      add('polyline', { points: outline.map((j) => at[j].join(',')).join(' ') });
-    }
-    at.forEach(([x, y], i) => {
-      if (likely[i] > 0.01) add('circle', { class: 'likely', cx: x, cy: y, r: 3 * Math.sqrt(likely[i]) });
-      add('circle', { class: found.includes(i) ? 'found' : '', cx: x, cy: y, r: 1.1 });
-      if (at.length <= NUMBERED) add('text', { x: x + 1.6, y: y - 1.4 }, String(i));
-    });
+  /** What the model does with points: by its list entry, or by an answer. */
+  get problem() {
+    return this.model.about?.problem;
   }
 
-  async run() {
-    if (!this.points.length) return this.page.showMessage('Place some points first.');
-    this.running?.abort();
-    this.running = new AbortController();
-    const { signal } = this.running;
-    this.page.showMessage('');
-    const onStep = ({ tokens }) => this.draw(tokens.map(Number));
-    try {
-      const fields = { points: this.points, n_best: 1 };
-      this.show(await this.page.describe(this.model, fields, { signal, onStep }));
-    } catch (error) {
-      if (!signal.aborted) this.page.showError(error);
-    }
+  changed() {
+    const what = WHAT[this.problem] ?? 'what it was trained to';
+    this.find('#point-hint').textContent =
+      `Click to place a point, drag one to move it, click it to remove it; or with the arrow keys, Space and Backspace. The model draws ${what}.`;
+    this.place(this.plane.points);
+  }
+
+  fields() {
+    const { points } = this.plane;
+    if (!points.length) this.page.showMessage('Place some points first.');
+    return points.length ? { points: this.problem === 'sort' ? points.map(([x]) => [x]) : points, n_best: 1 } : null;
+  }
+
+  state() {
+    return { points: written(this.plane.points) };
+  }
+
+  restore({ points = '' }) {
+    this.changed();
+    const read = points.split(';').map((pair) => pair.split(',').map(Number));
+    this.place(read.filter((point) => point.length && point.every((x) => x >= 0 && x <= 1)));
+  }
+
+  // ---------------------------------------------------------------- the answer
+
+  begin() {
+    this.stop();
+    this.part('result').hidden = true;
+  }
+
+  step({ tokens }) {
+    this.plane.draw(tokens.map(Number));
   }
 
   show(answer) {
-    this.answer = answer;
-    const group = answer.problem === 'delaunay' ? 3 : 0;
-    this.draw(answer.positions, { group, open: answer.problem === 'sort' });
-    this.plane.ariaLabel = `The points; pointed at: ${answer.text}`;
-    const found = this.find('#point-found');
-    found.replaceChildren(...answer.positions.flatMap((place, step) => [this.step(place, step), ' ']));
-    found.hidden = this.find('#point-save').hidden = false;
+    this.whole();
+    this.plane.svg.ariaLabel = `The points; pointed at: ${answer.text}`;
+    this.words = answer.positions.map((place, step) => this.word(place, step));
+    this.find('#point-found').replaceChildren(...this.words.flatMap((word) => [word, ' ']));
+    this.find('#point-about').textContent =
+      answer.problem === 'tour' ? `The round trip is ${this.length().toFixed(3)} long; a side of the square is 1.` : '';
     this.page.announce(`Pointed at ${answer.text}`);
+    if (!isCalm()) this.walk();
+  }
+
+  get group() {
+    return this.answer.problem === 'delaunay' ? TRIANGLE : 0;
+  }
+
+  whole() {
+    this.plane.draw(this.answer.positions, { group: this.group, open: this.answer.problem === 'sort' });
+  }
+
+  length() {
+    const { positions } = this.answer;
+    const at = (i) => this.plane.points[positions[i % positions.length]];
+    return positions.reduce((sum, _, i) => sum + Math.hypot(at(i)[0] - at(i + 1)[0], at(i)[1] - at(i + 1)[1]), 0);
   }
 
   /** A number of the answer: with the pointer or the focus on it, the plane shows that step. */
-  step(place, step) {
-    const { positions: all, attention, layout, problem } = this.answer;
+  word(place, step) {
     const word = make('button', { type: 'button', className: 'word' }, String(place));
-    const group = problem === 'delaunay' ? 3 : 0;
-    const show = () => {
-      const likely = [];
-      layout.labels.forEach((label, i) => (likely[Number(label)] = attention[step][i]));
-      this.draw(all.slice(0, step + 1), { group, likely });
-    };
-    const whole = () => this.draw(all, { group, open: problem === 'sort' });
-    for (const kind of ['pointerenter', 'focus']) word.addEventListener(kind, show);
-    for (const kind of ['pointerleave', 'blur']) word.addEventListener(kind, whole);
+    word.ariaLabel = `Step ${step + 1}: point ${place}`;
+    for (const kind of ['pointerenter', 'focus'])
+      word.addEventListener(kind, () => {
+        this.stop();
+        this.showStep(step);
+      });
+    for (const kind of ['pointerleave', 'blur']) word.addEventListener(kind, () => this.answer && this.whole());
     return word;
   }
+
+  showStep(step) {
+    const { positions, attention, layout } = this.answer;
+    const likely = [];
+    layout.labels.forEach((label, i) => (likely[Number(label)] = attention[step][i]));
+    this.plane.draw(positions.slice(0, step + 1), { group: this.group, likely });
+  }
+
+  // ---------------------------------------------------------------- watching it
+
+  walk() {
+    this.stop();
+    this.find('#point-play').textContent = 'Stop';
+    let step = 0;
+    const next = () => {
+      this.words.forEach((word, i) => word.classList.toggle('lit', i === step));
+      if (step >= this.words.length) return this.stop();
+      this.showStep(step++);
+      this.walking = setTimeout(next, BEAT);
+    };
+    this.walking = setTimeout(next, 0);
+  }
+
+  stop() {
+    if (!this.walking) return;
+    clearTimeout(this.walking);
+    this.walking = 0;
+    this.find('#point-play').textContent = 'Watch it point';
+    for (const word of this.words) word.classList.remove('lit');
+    if (this.answer) this.whole();
+  }
+}
+
+/** Points as a link has them. */
+function written(points) {
+  return points.map((point) => point.map((x) => +x.toFixed(4)).join(',')).join(';');
 }

@@ -1,85 +1,62 @@
-// The panel for translation: a sentence to type, its translation, and the search.
+// The panel for translation: a text to type, its translation, where each word came from, the search.
 
-import { make, scoreOf } from '../../dom.js';
-import { asJson, download } from '../../save.js';
+import { count } from '../../dom.js';
+import { Panel } from '../../panel.js';
 import { Tree } from '../../tree.js';
 import { Alignment } from './alignment.js';
 
 export const title = 'Translation';
-export const mount = (root, page) => void new Translation(root, page);
+export const mount = (root, page) => void new Translation(root, page).open();
 
-class Translation {
+const EXAMPLES = [
+  { text: 'A black dog runs across the grass.' },
+  { text: 'Two children are playing in the snow.' },
+  { text: 'I would like a cup of coffee.' },
+  { text: 'Where is the station? I have lost my ticket.' },
+];
+
+class Translation extends Panel {
   constructor(root, page) {
-    this.page = page;
-    this.find = (selector) => root.querySelector(selector);
+    super(root, page, 'translate', { examples: EXAMPLES });
     this.tree = new Tree(this.find('#translate-tree'));
     this.alignment = new Alignment(this.find('#aligned'));
     this.source = this.find('#source');
-    this.find('#translate-form').addEventListener('submit', (event) => {
-      event.preventDefault();
-      this.run();
-    });
-    this.source.addEventListener('keydown', (event) => {
-      if (event.key !== 'Enter' || event.shiftKey) return;
-      event.preventDefault();
-      this.run();
-    });
-    this.find('#translate-json').addEventListener('click', () =>
-      download('translation-sightline.json', asJson(this.answer)),
-    );
-    this.listModels(this.find('#translate-model'));
+    this.written = this.find('#translated');
   }
 
-  listModels(select) {
-    const { models } = this.page;
-    for (const { name } of models) select.add(new Option(name));
-    this.find('#translate-model-label').hidden = models.length < 2;
-    const choose = () => {
-      this.model = models[select.selectedIndex];
-      this.find('#translate-note').textContent = this.model.description;
-    };
-    select.addEventListener('change', choose);
-    choose();
-  }
-
-  async run() {
+  fields() {
     const text = this.source.value.trim();
-    if (!text) return this.source.focus();
-    this.running?.abort();
-    this.running = new AbortController();
-    const { signal } = this.running;
-    const written = this.find('#translated');
-    this.page.showMessage('');
-    this.find('#translation').hidden = written.hidden = false;
-    for (const id of ['#translate-others', '#translate-save']) this.find(id).hidden = true;
+    if (!text) this.source.focus();
+    return text && { text };
+  }
+
+  state() {
+    return { text: this.source.value };
+  }
+
+  restore({ text = '' }) {
+    this.source.value = text;
+  }
+
+  begin() {
+    this.part('result').hidden = this.written.hidden = this.find('#translate-search').hidden = false;
     this.tree.clear();
     this.alignment.clear();
-    written.textContent = '';
-    const onStep = (step) => {
-      written.textContent = step.text;
-      this.tree.grow(step);
-    };
-    try {
-      const answer = await this.page.describe(this.model, { text }, { signal, onStep });
-      written.hidden = true;
-      this.show(answer);
-    } catch (error) {
-      if (signal.aborted) return;
-      this.find('#translation').hidden = true;
-      this.page.showError(error);
-    }
+    this.written.textContent = '';
+  }
+
+  step(step) {
+    this.written.textContent = step.text;
+    this.tree.grow(step);
   }
 
   show(answer) {
-    this.answer = answer;
-    this.find('#translate-save').hidden = false;
+    this.written.hidden = true;
     this.alignment.draw(answer.source_words, answer.target_words, answer.alignment);
+    const { size } = this.tree.nodes; // none for several sentences, each of which is searched alone
+    this.find('#translate-search').hidden = !size;
     this.tree.light(answer.tokens);
-    this.tree.settle(`The search as a tree: ${this.tree.nodes.size} words were kept on the way.`);
-    this.find('#translate-others').hidden = !answer.alternatives.length;
-    this.find('#translate-others ol').replaceChildren(
-      ...answer.alternatives.map((other) => make('li', {}, other.text, ' ', scoreOf(other))),
-    );
+    this.tree.settle(`The search as a tree; kept on the way: ${count(size, 'word')}.`);
     this.page.announce(`Translation: ${answer.text}`);
   }
 }
