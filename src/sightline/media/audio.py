@@ -79,7 +79,7 @@ def raw_blocks(stream: BinaryIO, rate: int) -> Iterator[Floats]:
     def blocks() -> Iterator[Floats]:
         while data := stream.read(size):
             whole = data[: len(data) // 2 * 2]
-            yield np.frombuffer(whole, "<i2").astype(np.float32)[:, None] / 32768
+            yield (np.frombuffer(whole, "<i2")[:, None] / 32768).astype(np.float32)
 
     return _resampled(blocks(), rate)
 
