@@ -51,6 +51,24 @@ class VideoSizeError(VideoError):
     status, code = 413, "clip_too_large"
 
 
+class SoundError(DataError):
+    """A recording that is damaged, empty, or has no sound."""
+
+    status, code = 400, "bad_sound"
+
+
+class SoundKindError(SoundError):
+    """A file whose content is no kind of sound that Sightline reads."""
+
+    status, code = 415, "unsupported_sound"
+
+
+class SoundLengthError(SoundError):
+    """A recording that is longer than it may be."""
+
+    status, code = 413, "too_long"
+
+
 class ConfigError(UserError):
     """A recipe or override that cannot be used; the message names the key and its line."""
 

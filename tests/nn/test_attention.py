@@ -68,7 +68,7 @@ def by_hand(attention, context, query, previous):
                 inner = inner + w["location.weight"] @ seen
             scores.append(float(w["score.weight"][0] @ np.tanh(inner)))
         if config.window:
-            focus = int(np.argmax(before))
+            focus = int(np.argmax(np.cumsum(before) >= sum(before) / 2))  # the median
             allowed = [ok and abs(i - focus) <= config.window for i, ok in enumerate(allowed)]
         if config.top_k:
             ranked = sorted((i for i in range(M) if allowed[i]), key=lambda i: -scores[i])

@@ -210,6 +210,80 @@ def babi(
     _write(stories(folder, task or ()), out)
 
 
+# ---------------------------------------------------------------- speech
+
+
+@prepare.command()
+def speechocean762(
+    folder: Folder,
+    words: Annotated[bool, typer.Option(help="Words as targets, not phones.")] = False,
+    out: Out = Path("speechocean762.jsonl"),
+) -> None:
+    """speechocean762: {train,test}.tsv and the recordings; a tenth of the speakers for dev."""
+    from sightline.data.converters import speech
+
+    _write(speech.speechocean(folder, words=words), out)
+
+
+@prepare.command()
+def kaldi(
+    train: Annotated[
+        Path, typer.Option(help="A folder with wav.scp and text (segments, utt2spk).")
+    ],
+    dev: Annotated[
+        Path | None, typer.Option(help="The same, to choose the best checkpoint.")
+    ] = None,
+    test: Annotated[Path | None, typer.Option(help="The same, to report on.")] = None,
+    out: Out = Path("kaldi.jsonl"),
+) -> None:
+    """Kaldi's data folders; what `segments` cuts out is written beside the manifest."""
+    from sightline.data.converters import speech
+    from sightline.data.manifest import Split
+
+    folders: dict[Split, Path | None] = {"train": train, "dev": dev, "test": test}
+    given = {split: folder for split, folder in folders.items() if folder is not None}
+    _write(speech.kaldi(given, out.with_suffix("")), out)
+
+
+@prepare.command()
+def recordings(
+    folder: Annotated[Path, typer.Argument(help="Sound files, each with a .txt of the same name.")],
+    dev: Annotated[float, typer.Option(help="Share held out for dev.")] = 0.1,
+    test: Annotated[float, typer.Option(help="Share held out for test.")] = 0.1,
+    out: Out = Path("recordings.jsonl"),
+) -> None:
+    """A folder of recordings and texts: a.wav with a.txt …"""
+    from sightline.data.converters import speech
+
+    _write(speech.recordings(folder, dev=dev, test=test), out)
+
+
+@prepare.command()
+def timit(folder: Folder, out: Out = Path("timit.jsonl")) -> None:
+    """TIMIT, for those who hold it: 48 phones; 462 speakers, 50 for dev, 24 for test."""
+    from sightline.data.converters import speech
+    from sightline.data.phones import timit_48
+
+    _write(speech.timit(folder, timit_48), out)
+
+
+@prepare.command()
+def spoken(
+    text: Annotated[Path, typer.Argument(help="Sentences of English, one a line.")],
+    voices: Annotated[str, typer.Option(help="flite's voices.")] = "kal16,awb,rms,slt",
+    unheard: Annotated[str, typer.Option(help="The voice that only the test split has.")] = "slt",
+    most: Annotated[int, typer.Option(min=0, help="Sentences at most; 0 for all.")] = 0,
+    seed: Annotated[int, typer.Option(min=0)] = 1,
+    out: Out = Path("spoken.jsonl"),
+) -> None:
+    """Speech made by flite, with the true time of each phone; sounds go to a folder beside OUT."""
+    from sightline.data.converters import spoken as made
+
+    names = [name.strip() for name in voices.split(",") if name.strip()]
+    folder = out.with_suffix("")
+    _write(made.spoken(text, folder, voices=names, unheard=unheard, most=most, seed=seed), out)
+
+
 def _write(prepared: Prepared, out: Path) -> None:
     from sightline.data.manifest import write_manifest
 

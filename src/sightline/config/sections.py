@@ -35,7 +35,7 @@ class AttentionConfig:
     cumulative: bool = False  # location-aware: convolve the sum of all previous weights
     temperature: AboveZero = 1.0  # below 1 sharpens
     top_k: Count = 0  # keep only the k best scores; 0 keeps all
-    window: Count = 0  # only positions within this many of the last focus; 0 for all
+    window: Count = 0  # only positions within this many of the last weights' median; 0 for all
     smoothing: bool = False  # logistic in place of exp
 
 
@@ -128,6 +128,32 @@ class PointEncoderConfig(RecurrentConfig):
 
 
 @dataclass(frozen=True)
+class SoundEncoderConfig:
+    """A stack of recurrent layers over the frames of a sound (`nn/encoders/sound.py`)."""
+
+    cell: CellKind = "gru"
+    hidden: Positive = 192  # in each direction
+    # How many neighbours are put together below each layer, so that there are fewer positions
+    # towards the top: three layers, and a position for every 2 · 2 frames
+    together: tuple[Positive, ...] = (2, 2, 1)
+    bidirectional: bool = True
+    summary: bool = False  # one vector, the last states: an encoder-decoder without attention
+    dropout: BelowOne = 0.0
+
+
+@dataclass(frozen=True)
+class SoundAugmentConfig:
+    """How sounds are changed in training, drawn again each time (`data/augment.py`)."""
+
+    time_masks: Count = 0  # SpecAugment (Park et al. 2019): stretches of silence
+    longest_mask: Positive = 30  # frames of one, at most
+    band_masks: Count = 0  # SpecAugment: ranges of filter banks that are left out
+    widest_mask: Positive = 8  # filter banks of one, at most
+    speed: BelowOne = 0.0  # up to this share faster or slower
+    tract: BelowOne = 0.0  # pitch and formants up to this share higher or lower
+
+
+@dataclass(frozen=True)
 class MemoryConfig:
     """An end-to-end memory network (Sukhbaatar et al. 2015): facts read in hops."""
 
@@ -181,6 +207,8 @@ class LossConfig:
     # How much looking where it should counts (Chen et al. 2016, guided alignment), in tasks that
     # know where: a parser's next word, the facts that support an answer
     looks: Weight = 0.0
+    # How much a CTC loss on the encoder's positions counts (Watanabe et al. 2017), of sounds
+    ctc: Weight = 0.0
     hard: HardConfig = field(default_factory=HardConfig)
     per: Literal["token", "sequence"] = "token"  # what the loss is divided by
 

@@ -76,6 +76,10 @@ class FeatureCache:
     def ids(self) -> tuple[str, ...]:
         return tuple(self._places)
 
+    def length(self, name: str) -> int:
+        """How many vectors an item has."""
+        return self._places[name][1]
+
     def read(self, ids: Sequence[str]) -> Stream:
         """The vectors of these items, in that order: values (B, L, D) float16, mask (B, L).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sightline.export.graph_writer import FLOAT, Graph
+from sightline.export.graph_writer import FLOAT, INT64, Graph
 from sightline.nn.attention import Attention
 
 EMPTY = -1e29  # a bias below this says that there is no such position
@@ -67,13 +67,14 @@ def sharpened(g: Graph, scores: str, temperature: float) -> str:
 
 
 def _window(g: Graph, allowed: str, reach: int) -> str:
-    """Only within `reach` of the last focus, where there is one."""
+    """Only within `reach` of the median of the last weights, where there are any."""
     size = g("Squeeze", g("Shape", "attended", start=1, end=2), g.shape(0))
     positions = g("Range", g.integer(0), size, g.integer(1))  # (M,)
-    focus = g("ArgMax", "attended", axis=1, keepdims=1)  # (N, 1)
+    paid = g("ReduceSum", "attended", g.shape(1), keepdims=1)
+    before = g("Less", g("CumSum", "attended", g.integer(1)), g("Mul", paid, g.number(0.5)))
+    focus = g("ReduceSum", g("Cast", before, to=INT64), g.shape(1), keepdims=1)  # (N, 1)
     near = g("LessOrEqual", g("Abs", g("Sub", positions, focus)), g.integer(reach))
     inside = g("And", near, allowed)
     any_inside = g("ReduceMax", g("Cast", inside, to=FLOAT), axes=[1], keepdims=1)
-    paid = g("ReduceSum", "attended", g.shape(1), keepdims=1)
     has_focus = g("Greater", g("Mul", paid, any_inside), g.number(0.0))
     return g("And", allowed, g("Or", near, g("Not", has_focus)))

@@ -37,8 +37,10 @@ def encoder_graph(encoder: nn.Module, weights: Weights) -> onnx.ModelProto:
     made = ["values", "mask", *(n for n in NAMED if getattr(context, n) is not None)]
     sizes = {name: {0: "examples"} for name in (*tensors, *made)}
     for name in [n for n in tensors if n == "tokens" or f"{n}_mask" in tensors]:  # of any length
-        for each in {name, f"{name}_mask", "values", "mask"} & sizes.keys():
+        for each in {name, f"{name}_mask"} & sizes.keys():
             sizes[each][1] = "positions"
+        for each in ("values", "mask"):  # as many positions, or fewer
+            sizes[each][1] = "made"
     buffer = io.BytesIO()
     with warnings.catch_warnings(), torch.inference_mode():
         # the tracer finds that a picture's size becomes a constant: it is one

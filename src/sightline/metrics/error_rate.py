@@ -17,7 +17,8 @@ class ErrorRate(Metric):
     """
 
     def __init__(self, key: str = "wer") -> None:
-        self.info = {key: ScoreInfo(key.upper(), 100, higher_is_better=False)}
+        tolerance = {"int16": 0.2, "int8": 0.5}
+        self.info = {key: ScoreInfo(key.upper(), 100, higher_is_better=False, tolerance=tolerance)}
 
     @property
     def signature(self) -> str:
@@ -59,3 +60,30 @@ def edits(first: Sequence[str], second: Sequence[str]) -> int:
         unchanged = matches | down
         up, down = left | everywhere & ~(unchanged | right), right & unchanged
     return distance
+
+
+Edit = tuple[str | None, str | None]  # of the reference, of the hypothesis; None where one has none
+
+
+def edit_alignment(reference: Sequence[str], hypothesis: Sequence[str]) -> list[Edit]:
+    """The two side by side with the fewest edits: pairs that differ are the errors."""
+    rows, columns = len(reference) + 1, len(hypothesis) + 1
+    cost = np.zeros((rows, columns), np.int64)
+    cost[:, 0], cost[0] = np.arange(rows), np.arange(columns)
+    for i, first in enumerate(reference, start=1):
+        for j, second in enumerate(hypothesis, start=1):
+            same = cost[i - 1, j - 1] + (first != second)
+            cost[i, j] = min(same, cost[i - 1, j] + 1, cost[i, j - 1] + 1)
+    pairs: list[Edit] = []
+    i, j = rows - 1, columns - 1
+    while i or j:
+        if i and j and cost[i, j] == cost[i - 1, j - 1] + (reference[i - 1] != hypothesis[j - 1]):
+            i, j = i - 1, j - 1
+            pairs.append((reference[i], hypothesis[j]))
+        elif i and cost[i, j] == cost[i - 1, j] + 1:
+            i -= 1
+            pairs.append((reference[i], None))
+        else:
+            j -= 1
+            pairs.append((None, hypothesis[j]))
+    return pairs[::-1]

@@ -141,9 +141,10 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def _window(previous: Tensor, allowed: Tensor, reach: int) -> Tensor:
-    """True within `reach` of the last focus (everywhere before there is one)."""
+    """True within `reach` of the median of the last weights (everywhere before there are any)."""
     positions = torch.arange(previous.shape[1], device=previous.device)
-    focus = previous.argmax(dim=1, keepdim=True)
+    half = previous.sum(dim=1, keepdim=True) / 2
+    focus = (previous.cumsum(dim=1) < half).sum(dim=1, keepdim=True)
     near = (positions - focus).abs() <= reach
     has_focus = (previous.sum(dim=1, keepdim=True) > 0) & (near & allowed).any(1, keepdim=True)
     return near | ~has_focus

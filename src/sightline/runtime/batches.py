@@ -9,7 +9,7 @@ import numpy as np
 
 from sightline.types import Description, Layout
 
-STRIDE = 8  # sizes searched together differ by less than this
+STRIDE = 8  # sizes searched together differ by less than this, or than an eighth of their size
 LARGEST_MATRIX = 4_000_000  # weights of attention kept for one line; a page of text has fewer
 
 
@@ -17,7 +17,8 @@ def similar(sizes: Sequence[int], batch: int) -> list[tuple[int, list[int]]]:
     """Rows of about one size in batches, each with the size that its class reaches to."""
     classes: dict[int, list[int]] = {}
     for row in sorted(range(len(sizes)), key=lambda row: sizes[row]):
-        classes.setdefault(-(-sizes[row] // STRIDE) * STRIDE, []).append(row)
+        stride = max(STRIDE, 1 << sizes[row].bit_length() >> 4)
+        classes.setdefault(-(-sizes[row] // stride) * stride, []).append(row)
     return [
         (reach, rows[at : at + batch])
         for reach, rows in classes.items()
@@ -52,7 +53,11 @@ def _joined(parts: Sequence[Description]) -> Description:
         for weights in looked:
             attention[row : row + len(weights), column : column + weights.shape[1]] = weights
             row, column = row + len(weights), column + weights.shape[1]
-        layout = Layout.words([label for p in parts if p.layout for label in p.layout.labels])
+        layouts = [part.layout for part in parts if part.layout is not None]
+        if all(each.kind == "frames" for each in layouts):
+            layout = Layout.frames([time for each in layouts for time in each.times])
+        else:
+            layout = Layout.words([label for each in layouts for label in each.labels])
     sure = [part.confidence for part in parts if part.confidence is not None]
     return Description(
         text=" ".join(part.text for part in parts if part.text),

@@ -25,7 +25,7 @@ OPERATORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(
             (
-                "Abs", "Add", "And", "Clip", "Div", "Equal", "Exp", "Expand", "Greater",
+                "Abs", "Add", "And", "Clip", "CumSum", "Div", "Equal", "Exp", "Expand", "Greater",
                 "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Log", "MatMul",
                 "MatMulInteger", "Max", "Mul", "Neg", "Not", "Or", "QuantizeLinear", "Range",
                 "Relu", "Sigmoid", "Slice", "Sqrt", "Squeeze", "Sub", "Tanh", "Unsqueeze", "Where",

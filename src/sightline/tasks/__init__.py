@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from sightline.tasks.spec import TaskSpec
     from sightline.training.task import Recipe, TrainingTask
 
-_TASKS = ("caption", "translate", "language_model", "classify", "parse", "point", "answer", "clip")
+_TASKS = (
+    "caption",
+    "translate",
+    "language_model",
+    "classify",
+    "parse",
+    "point",
+    "answer",
+    "clip",
+    "transcribe",
+)
 _MODULES = {name: f"sightline.tasks.{name}" for name in _TASKS}
 _REGISTERED: dict[str, TaskSpec] = {}
 

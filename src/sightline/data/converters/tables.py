@@ -55,7 +55,7 @@ def from_csv(
             split = split_of((row.get(split_column) or "").strip(), f"{file}:{number}")
             if splits.setdefault(item, split) != split:
                 raise DataError(f"{file}:{number}: {item} is in {splits[item]} and in {split}")
-    splits = splits or _held_out(texts, dev, test)
+    splits = splits or held_out(texts, dev, test)
     if medium == "source":
         prepared = Prepared(
             [Example(s, splits[s], tuple(t), "source", None, s) for s, t in texts.items()], []
@@ -108,7 +108,7 @@ def _column(file: Path, names: Sequence[str], wanted: str | None, kind: str) -> 
     )
 
 
-def _held_out(items: Iterable[str], dev: float, test: float) -> dict[str, Split]:
+def held_out(items: Iterable[str], dev: float, test: float) -> dict[str, Split]:
     if min(dev, test) < 0 or dev + test >= 1:
         raise DataError(f"dev {dev} and test {test} must be shares that leave some to train on")
     order = sorted(items, key=lambda item: hashlib.sha256(item.encode()).digest())
