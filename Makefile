@@ -32,7 +32,7 @@ docs-reference: $(INSTALLED) ## generate the reference of recipe keys from the d
 	mv $(RECIPE_KEYS).new $(RECIPE_KEYS)
 
 docs: $(INSTALLED) ## the documentation as a site, in site/, with the API from the docstrings
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(PIP) --quiet -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 wheel: $(BASE) ## dist/*.whl, to install elsewhere

@@ -228,12 +228,24 @@ STATES = (
 )
 
 
-def models_of(given, folder):
-    """The models to serve: for each task those that ship, or one given, or a small one."""
+SHOWS = {
+    classes: "classify",
+    tree: "parse",
+    points: "point",
+    phone_points: "point",
+    story: "answer",
+}
+
+
+def models_of(states, given, folder):
+    """The models to serve: those that ship and those given, and a small one where a state shows a
+    task that none of them does."""
     models = {name: name for name in zoo.names() if name != "coco"}  # one captioner is shown
     tasks = {sightline.load(path).task for path in [*models.values(), *given.values()]}
-    small = {task: train for task, train in SMALL.items() if task not in tasks}
-    return models | given | {f"small-{task}": train(folder / task) for task, train in small.items()}
+    missing = {SHOWS[state] for state in states if state in SHOWS} - tasks
+    return (
+        models | given | {f"small-{task}": SMALL[task](folder / task) for task in sorted(missing)}
+    )
 
 
 def take(states, models, browser, log):
@@ -262,7 +274,7 @@ def main():
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
-        take(states, models_of(given, folder), browser, folder / "log")
+        take(states, models_of(states, given, folder), browser, folder / "log")
         if compared:
             take((comparison,), compared, browser, folder / "log")
         browser.close()
