@@ -95,6 +95,7 @@ _EXTRAS = {
     ),
     "meteor": ("pycocoevalcap",),
     "heic": ("pillow_heif",),
+    "audio": ("soundfile", "soxr", "kaldi_native_fbank"),
     "video": ("av",),
 }
 
