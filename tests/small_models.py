@@ -11,6 +11,7 @@ from sightline.config import (
     AttentionConfig,
     DecoderConfig,
     ImageEncoderConfig,
+    PointEncoderConfig,
     RecurrentConfig,
     SearchConfig,
 )
@@ -104,7 +105,7 @@ def save_pointer(folder, problem="hull"):
     torch.manual_seed(0)
     recipe = PointRecipe(
         problem,
-        encoder=RecurrentConfig(embedding=8, hidden=7),
+        encoder=PointEncoderConfig(embedding=8, hidden=7),
         model=DecoderConfig(
             embedding=8, hidden=12, attention=AttentionConfig("none", size=6), head="pointer"
         ),
