@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,10 +91,24 @@ def test_a_key_that_no_header_carries_is_refused(key: str) -> None:
     assert guard.Guard(None, None, "s3cret key!").api_key == "s3cret key!"
 
 
-def test_two_lengths_of_a_body_are_refused() -> None:
+@pytest.mark.parametrize("coding", [None, "chunked"])
+def test_two_lengths_of_a_body_are_refused(coding: str | None) -> None:
     guard = pytest.importorskip("sightline.serve.guard")
-    headers = guard.Headers({"content-length": "3", "transfer-encoding": "chunked"})
-    refusal = guard.Guard(None, None)._refusal("/v1/describe", headers)
-    assert refusal.status == 400
-    assert refusal.close
-    assert guard.Guard(None, None)._refusal("/v1/x", guard.Headers({"content-length": "3"})) is None
+    metrics = pytest.importorskip("sightline.serve.metrics").Metrics(lambda: 0, lambda: 0)
+    headers = {"content-length": "3"} | ({"transfer-encoding": coding} if coding else {})
+    sent: list[dict[str, Any]] = []
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"abc"}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": "POST", "path": "/v1/describe", "headers": raw}
+    asyncio.run(guard.Guard(answer, metrics)(scope, receive, send))
+    assert sent[0]["status"] == (400 if coding else 200)
+    assert ((b"connection", b"close") in sent[0]["headers"]) is bool(coding)

@@ -12,7 +12,11 @@ from sightline.tasks.command_line import echo
 def serve(
     model: Annotated[
         list[str] | None,
-        typer.Option(help="A zoo name, a run, a checkpoint or NAME=PATH. Default: the whole zoo."),
+        typer.Option(
+            "--model",
+            "-m",
+            help="A zoo name, a run, a checkpoint or NAME=PATH. Default: the whole zoo.",
+        ),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 8000,
