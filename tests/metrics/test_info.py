@@ -1,12 +1,13 @@
 """How scores are shown and compared is said once, on the metric."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from sightline import metrics
 from sightline.errors import UserError
-from sightline.metrics import ScoreInfo, info, scoring
+from sightline.metrics import info, scoring
 from sightline.metrics.error_rate import ErrorRate
 
 
@@ -50,6 +51,8 @@ def test_what_an_export_may_lose_is_in_shown_units():
         "loss": {"int16": 0.001, "int8": 0.01},
         "accuracy": {"int16": 0.5, "int8": 1.0},
         "bracket_f1": {"int16": 0.1, "int8": 0.5},
+        "per": {"int16": 0.2, "int8": 0.5},
+        "wer": {"int16": 0.2, "int8": 0.5},
     }
 
 
@@ -57,7 +60,7 @@ def test_a_metric_is_added_in_one_line(monkeypatch):
     for table in ("_METRICS", "_INFO", "_KEYS"):
         monkeypatch.setattr(scoring, table, dict(getattr(scoring, table)))
     metrics.register("cer", lambda _: ErrorRate("cer"))
-    assert info("cer") == ScoreInfo("CER", 100, higher_is_better=False)
+    assert info("cer") == replace(info("per"), label="CER")
     assert metrics.score({1: "a b"}, {1: ["a c"]}, ["cer"])["corpus"] == {"cer": 0.5}
 
 

@@ -54,12 +54,13 @@ def test_every_word_is_one_lower_case_word_and_no_class_has_two():
 def test_a_words_likelihood_is_the_sum_of_its_classes_or_its_own():
     tags, vectors = tagger(), context().values
     classes, words = tags.scores(vectors)
-    likely = tags.likely(vectors)
+    likely, named = tags.likely(vectors)
     tokens = tags.tokens.tolist()
     assert tokens == sorted([DOG, RED, TIGER, PENGUIN])
     for number, token in enumerate(tokens):
         members = imagenet_words().get(VOCAB.tokens[token], [])
         by_class = F.softmax(classes, 1)[:, members].sum(1)
+        torch.testing.assert_close(named[:, number], by_class)
         torch.testing.assert_close(
             likely[:, number], torch.maximum(by_class, torch.sigmoid(words[:, number]))
         )
@@ -71,9 +72,11 @@ def test_the_likeliest_words_follow_the_cells():
     assert made.values.shape == (2, 7, SIZE)
     assert bool(made.mask.all())
     assert bool((made.tokens[:, :4] == PAD).all())
-    likely = tags.likely(given.values)
-    best = tags.tokens[likely.argsort(1, descending=True)[:, :3]]
-    assert made.tokens[:, 4:].tolist() == best.tolist()
+    likely, named = tags.likely(given.values)
+    order = likely.argsort(1, descending=True)[:, :3]
+    assert made.tokens[:, 4:].tolist() == tags.tokens[order].tolist()
+    assert not made.sure[:, :4].any()  # of ImageNet's classes alone: what naming goes by
+    torch.testing.assert_close(made.sure[:, 4:], named.gather(1, order))
     torch.testing.assert_close(made.values[:, :4], given.values)
 
 
