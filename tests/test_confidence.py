@@ -149,7 +149,7 @@ def test_a_damaged_confidence_is_an_error(tmp_path, content):
 
 
 def test_a_task_without_a_bar_cannot_be_calibrated(run_cli):
-    refused = run_cli("calibrate", "en-de", "--data", "pairs.jsonl")
+    refused = run_cli("calibrate", "shakespeare", "--data", "pairs.jsonl")
     assert refused.returncode == 2
     assert "does not say which of its outputs are right" in refused.stderr
 
