@@ -65,6 +65,8 @@ def train(tmp_path):
 @pytest.mark.parametrize("title", ["Describe a picture", "Translate a sentence", "Train a model"])
 def test_the_flow_is_as_the_page_says(title, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # a search in another thread is not recorded
+    # trial steps, from which the time of a training is estimated, would come before its own
+    monkeypatch.setattr("sightline.training.opening.expected_time", lambda trainer, steps: "soon")
     run = {"Describe": describe, "Translate": translate}.get(title.split()[0])
     calls = called(run or (lambda: train(tmp_path)))
     steps = listed(title)

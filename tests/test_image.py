@@ -204,7 +204,7 @@ def test_truncated_files_are_refused(kind: str, tmp_path: Path) -> None:
         (b"%PDF-1.7\n", "PDF"),
         (b"PK\x03\x04rest", "ZIP"),
         (b"hello, this is a letter\n", "text file"),
-        (b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", "HEIC"),
+        (b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", "HEI[CF]"),
         (b"\x00\x00\x00\x18ftypisom\x00\x00\x00\x00isommp42", "video"),
         (b"RIFF\x00\x00\x00\x00WAVEfmt ", "audio"),
         (bytes(range(7)) * 30, "none of JPEG"),
