@@ -118,6 +118,7 @@ class TestInstalled:
             "translate": ["translate", "A dog runs.", "--model", name],
             "language_model": ["sample", name, "--length", "20"],
             "parse": ["parse", "A dog runs.", "--model", name, "--figure", "trees"],
+            "point": ["point", "0,0 4,0 2,1 2,3", "--model", name],
         }.get(task, ["describe", "A dog runs.", "--model", name])
         assert sightline(*arguments).strip()
 
