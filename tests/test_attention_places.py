@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 import sightline
 from sightline.config import SearchConfig
 from sightline.data.vocabulary import BEGIN, END, SPECIALS, Vocabulary
-from sightline.media.image import ImageSpec, read_image
+from sightline.media.image import read_image
+from sightline.media.preprocess import ImageSpec
 from sightline.runtime.describer import Describer
 from sightline.search.steppers import StepResult
 from sightline.tasks.caption.parts import CaptionCodec, PictureReader

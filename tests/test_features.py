@@ -29,7 +29,8 @@ from sightline.data.features import (  # noqa: E402
 )
 from sightline.data.manifest import Example, write_manifest  # noqa: E402
 from sightline.errors import DataError  # noqa: E402
-from sightline.media.image import ImageSpec, preprocess, read_image  # noqa: E402
+from sightline.media.image import read_image  # noqa: E402
+from sightline.media.preprocess import ImageSpec, preprocess  # noqa: E402
 from sightline.nn.encoders.image import ImageEncoder, build_encoder  # noqa: E402
 
 ROW = 4 * 1280 * 2  # bytes of a picture of 64 x 64 pixels

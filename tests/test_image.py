@@ -15,7 +15,8 @@ import pytest
 from PIL import Image
 
 from sightline.errors import DataError
-from sightline.media.image import ImageSpec, preprocess, read_image, read_picture, visible_box
+from sightline.media.image import read_image
+from sightline.media.preprocess import ImageSpec, preprocess, read_picture, visible_box
 from sightline.types import Inputs
 
 LITE = ImageSpec(260, "squeeze", 1.0, (127.0,) * 3, (128.0,) * 3, "bicubic")

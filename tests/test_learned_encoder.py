@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="the train extra is not installed")
 import sightline  # noqa: E402
 from sightline.config import BatchingConfig  # noqa: E402
 from sightline.errors import CheckpointError, ConfigError  # noqa: E402
-from sightline.media.image import ImageSpec, preprocess  # noqa: E402
+from sightline.media.preprocess import ImageSpec, preprocess  # noqa: E402
 from sightline.nn.encoders.image import build_encoder  # noqa: E402
 from sightline.runtime.model_folder import find_model  # noqa: E402
 from sightline.tasks.caption.data import CaptionData  # noqa: E402

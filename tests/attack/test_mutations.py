@@ -18,7 +18,7 @@ from sightline.config.files import parse_text
 from sightline.data.manifest import read_manifest
 from sightline.data.vocabulary import Vocabulary
 from sightline.errors import UserError
-from sightline.media.image import ImageSpec, read_picture
+from sightline.media.preprocess import ImageSpec, read_picture
 from sightline.media.text import read_lines, read_text
 from sightline.runtime.model_folder import EXPORT
 from sightline.tasks.caption.recipe import CaptionRecipe

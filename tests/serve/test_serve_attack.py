@@ -20,7 +20,7 @@ from decoding import OddReader, Spy, decoders
 from live_server import PATIENCE, PATIENT, QUICK, code, held, picture_bytes, post, running, wait_for
 
 from sightline.errors import DataError, PictureError, PictureSizeError, UserError
-from sightline.media.image import ImageSpec
+from sightline.media.preprocess import ImageSpec
 from sightline.runtime.describer import Options
 from sightline.serve.limits import Limits
 from sightline.tasks.caption.parts import PictureReader

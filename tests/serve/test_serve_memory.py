@@ -11,7 +11,7 @@ from live_server import PATIENT, code, post, running
 from PIL import Image
 
 from sightline.errors import PictureSizeError
-from sightline.media.image import ImageSpec
+from sightline.media.preprocess import ImageSpec
 from sightline.serve.limits import MEGABYTE, Limits
 from sightline.tasks.caption.parts import PictureReader
 

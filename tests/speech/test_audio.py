@@ -81,7 +81,7 @@ def test_what_cannot_be_heard_is_one_clear_line(tmp_path):
         "empty.wav": (SoundError, "empty"),
         "none.wav": (SoundError, "nothing to hear"),
         "absent.wav": (SoundError, "no such file"),
-        ".": (SoundError, "directory"),
+        ".": (SoundError, "it is a folder"),
     }
     for name, (error, message) in wrong.items():
         with pytest.raises(error, match=message) as caught:

@@ -17,13 +17,15 @@ OUT = Path("demo")
 def demo() -> None:
     """Show every model that ships on a few samples; the figures go to demo/."""
     from sightline import zoo
-    from sightline.commands.models import about, card_of, task_of
+    from sightline.commands.models import task_of
+    from sightline.runtime.card import Card, read_card
     from sightline.tasks import spec_of, task_names
 
     order = task_names()
     for name in sorted(zoo.names(), key=lambda name: order.index(task_of(name))):
         spec = spec_of(task_of(name))
-        echo(f"── {name}: {about(card_of(name))}\n")
+        card = read_card(zoo.FOLDER / name) or Card(name)
+        echo(f"── {name}: {card.about}\n")
         if spec.demo is not None:
             spec.demo(name, OUT / name)
         elif spec.samples is not None:

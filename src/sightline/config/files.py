@@ -12,7 +12,7 @@ import yaml
 
 from sightline.config.reader import NULL, Reader, key_paths, reads_as_number
 from sightline.errors import ConfigError
-from sightline.media.text import open_file
+from sightline.media.files import open_file
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

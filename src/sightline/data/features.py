@@ -26,7 +26,7 @@ from sightline.data.loading import ahead
 from sightline.data.manifest import read_manifest
 from sightline.data.progress import counted
 from sightline.errors import DataError
-from sightline.media.image import ImageSpec, read_picture
+from sightline.media.preprocess import ImageSpec, read_picture
 
 if TYPE_CHECKING:
     from sightline.nn.encoders.image import ImageEncoder

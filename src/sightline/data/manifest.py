@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 from sightline.config import DataConfig, Manifest, TrustConfig
 from sightline.data.durable import replacing
 from sightline.errors import DataError
-from sightline.media.text import open_file
+from sightline.media.files import open_file
 
 Split = Literal["train", "dev", "test"]
 Medium = Literal["image", "audio", "video", "source"]

@@ -7,17 +7,15 @@ by block, so that its length costs no memory.
 from __future__ import annotations
 
 import importlib
-import io
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.errors import SoundError, SoundKindError, SoundLengthError, UserError
-from sightline.media.text import open_file
+from sightline.errors import SoundError, SoundKindError, SoundLengthError, UserError, install
+from sightline.media.files import name_of, opened
 
 RATE = 16_000
 HOP = 0.01  # seconds from one frame to the next
@@ -43,8 +41,8 @@ def read_sound(source: SoundSource, longest: float = 600.0) -> Floats:
         size += len(block)
         if size > longest * RATE:
             raise SoundLengthError(
-                f"{name_of(source)}: longer than {longest:g} s, which is the limit here; "
-                "give it in parts"
+                f"{name_of(source, 'recording')}: longer than {longest:g} s, which is the limit "
+                "here; give it in parts"
             )
     return np.concatenate(parts)
 
@@ -54,7 +52,7 @@ def sound_blocks(source: SoundSource) -> Iterator[Floats]:
 
     A SoundError, at the first block or where the file breaks, says what is wrong with it.
     """
-    name, seconds = name_of(source), 0.0
+    name, seconds = name_of(source, "recording"), 0.0
     if isinstance(source, np.ndarray):
         given = np.atleast_1d(source).astype(np.float32)
         if given.ndim != 1:
@@ -84,14 +82,16 @@ def raw_blocks(stream: BinaryIO, rate: int) -> Iterator[Floats]:
     return _resampled(blocks(), rate)
 
 
-def name_of(source: Any) -> str:
-    """What errors call a source."""
-    return str(source) if isinstance(source, str | Path) else "the recording"
+def write_sound(path: Path, samples: Floats) -> None:
+    """Samples at 16 kHz as a FLAC file of 16 bits."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    clipped = np.clip(samples, -1, 1)
+    _library("soundfile").write(path, clipped, RATE, format="FLAC", subtype="PCM_16")
 
 
 def _decoded(source: Path | str | bytes, name: str) -> Iterator[Floats]:
     soundfile = _library("soundfile")
-    with _opened(source, name) as file:
+    with opened(source, name, "recording", SoundError) as file:
         try:
             sound = soundfile.SoundFile(file)
         except (soundfile.LibsndfileError, RuntimeError, OSError):
@@ -131,7 +131,7 @@ def _by_pyav(file: BinaryIO, name: str) -> Iterator[Floats]:
     except ImportError:
         raise SoundKindError(
             f"{name}: not WAV, FLAC, OGG, Opus or MP3; other kinds, and the sound of videos, "
-            "need PyAV: pip install av"
+            f"need PyAV: {install('video')}"
         ) from None
     try:
         with av.open(file, metadata_errors="ignore") as container:
@@ -177,27 +177,11 @@ def _check_rate(rate: int, name: str) -> None:
         raise SoundError(f"{name}: {rate:,} samples a second; from {low:,} to {high:,} are read")
 
 
-@contextmanager
-def _opened(source: Path | str | bytes, name: str) -> Iterator[BinaryIO]:
-    if isinstance(source, bytes):
-        yield io.BytesIO(source)
-        return
-    try:
-        with open_file(source) as file:
-            yield file
-    except FileNotFoundError:
-        raise SoundError(f"{name}: no such file") from None
-    except OSError as error:
-        raise SoundError(f"{name}: cannot be read: {error.strerror or error}") from None
-
-
 def _library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except (ImportError, OSError):  # OSError: soundfile without its C library
-        raise UserError(
-            f"sound needs {name.replace('_', '-')}: pip install 'sightline-attention[audio]'"
-        ) from None
+        raise UserError(f"sound needs {name}: {install('audio')}") from None
 
 
 # ---------------------------------------------------------------- features

@@ -1,42 +1,25 @@
-"""A picture file to an RGB array, and that array to a network's input; for training and serving.
-
-`read_image` turns any picture file into (H, W, 3) bytes or says why it cannot; `preprocess` turns
-those into the float array that an encoder was trained on, as its `ImageSpec` states; `read_picture`
-does both and gives the Inputs of one example.
-"""
+"""Any picture file to an RGB array, (H, W, 3) bytes, or an error that says why it cannot be."""
 
 from __future__ import annotations
 
-import io
 import json
 import logging
-import math
-import os
-import stat
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
 from importlib.resources import files
 from importlib.util import find_spec
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from sightline.errors import (
-    DataError,
-    PictureError,
-    PictureKindError,
-    PictureSizeError,
-    install,
-)
+from sightline.errors import PictureError, PictureKindError, PictureSizeError, install
+from sightline.media.files import Source, name_of, opened
 from sightline.media.structure import bytes_each, check_size, check_structure, webp_size
-from sightline.types import Inputs, Layout, Stream
 
-ImageSource = str | os.PathLike[str] | bytes | BinaryIO
 Pixels = NDArray[np.uint8] | Image.Image  # (H, W, 3), or greyscale (H, W)
 
 # Of four bytes each, as Pillow holds them; fewer where a decoder needs more for a pixel.
@@ -117,7 +100,7 @@ def _text_kind(head: bytes) -> str:
 
 
 def read_image(
-    source: ImageSource, *, name: str | None = None, max_pixels: int = MAX_PIXELS
+    source: Source, *, name: str | None = None, max_pixels: int = MAX_PIXELS
 ) -> NDArray[np.uint8]:
     """A picture as (H, W, 3) RGB bytes, upright, on white; a PictureError says why not.
 
@@ -126,58 +109,21 @@ def read_image(
     against `max_pixels` before any pixel is decoded, and so are the numbers of scans,
     chunks and tags. `name` is what errors call the source.
     """
-    return _read(source, name or _name_of(source), max_pixels)[0]
+    return read_reduced(source, name or name_of(source, "picture"), max_pixels)[0]
 
 
-def _read(
-    source: ImageSource, name: str, max_pixels: int, least: int = 0
+def read_reduced(
+    source: Source, name: str, max_pixels: int, least: int = 0
 ) -> tuple[NDArray[np.uint8], tuple[int, int]]:
     """The pixels, and the upright picture's full (height, width).
 
     With `least`, a large picture is reduced by a whole factor; its short side keeps that length.
     """
-    with _opened(source, name) as file:
+    with opened(source, name, "picture", PictureError) as file:
         decoder = _decoder_for(file.read(1024), name)
         check_structure(file, decoder, name)
         with _quiet_pillow():
             return _decode(file, decoder, name, max_pixels, least)
-
-
-def _name_of(source: ImageSource) -> str:
-    if isinstance(source, (str, os.PathLike)):
-        return os.fspath(source)
-    if isinstance(source, bytes):
-        return "picture (bytes)"
-    return str(getattr(source, "name", "picture (stream)"))
-
-
-@contextmanager
-def _opened(source: ImageSource, name: str) -> Iterator[BinaryIO]:
-    if isinstance(source, bytes):
-        yield io.BytesIO(source)
-        return
-    try:
-        if not isinstance(source, (str, os.PathLike)):
-            yield io.BytesIO(source.read())  # pipes and uploads cannot all seek
-            return
-        if not stat.S_ISREG(mode := os.stat(source).st_mode) and not stat.S_ISDIR(mode):
-            raise PictureError(
-                f"{name}: it is a pipe or a device, not a file"
-            )  # opening might block
-        with open(source, "rb") as file:
-            yield file
-    except FileNotFoundError:
-        if name.startswith(("http://", "https://")):
-            raise PictureError(
-                f"{name}: Sightline opens no address on the network; save the picture first, and "
-                "give its file"
-            ) from None
-        raise PictureError(f"{name}: no such file") from None
-    except IsADirectoryError:
-        raise PictureError(f"{name}: it is a folder, not a picture") from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise PictureError(f"{name}: cannot be read: {reason}") from None
 
 
 def _decode(
@@ -294,6 +240,18 @@ def _deep_range(
     return low, high
 
 
+def pixels_of(source: Pixels) -> NDArray[np.uint8]:
+    """(H, W, 3) of a Pillow image, upright and on white, or of an array; grey is all three."""
+    if isinstance(source, Image.Image):
+        try:
+            return np.ascontiguousarray(_UPRIGHT[_orientation(source)](_to_rgb(source, "image", 1)))
+        except OSError as error:  # opened from a file that is damaged
+            raise PictureError(f"the image cannot be decoded: {error}") from None
+    if source.ndim == 3 and source.shape[2] == 1:
+        source = source[..., 0]
+    return np.stack([source] * 3, axis=-1) if source.ndim == 2 else source
+
+
 _quiet_lock = threading.Lock()
 _quiet_depth = 0
 _quiet_saved: Any = None
@@ -320,134 +278,3 @@ def _quiet_pillow() -> Iterator[None]:
             _quiet_depth -= 1
             if _quiet_depth == 0:
                 _quiet_saved.__exit__(None, None, None)
-
-
-# ---------------------------------------------------------------- array → network input
-
-_RESAMPLING = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
-_CROP = 224 / 256  # Xu et al. §5.4: short side to 256, centre crop of 224
-
-
-@dataclass(frozen=True)
-class ImageSpec:
-    """How a picture becomes a network's input: (x · scale − mean) / std over a square of it.
-
-    mode "crop":    the short side to 256/224 · size, then the centre square (the paper's way)
-    mode "squeeze": the whole picture to the square, whatever its proportions
-    """
-
-    size: int
-    mode: Literal["crop", "squeeze"] = "crop"
-    scale: float = 1.0
-    mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    std: tuple[float, float, float] = (1.0, 1.0, 1.0)
-    resample: Literal["bilinear", "bicubic"] = "bilinear"  # both with Pillow's anti-aliasing
-    mirror: bool = False  # flipped left to right, for training
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.size, int) and self.size > 0):
-            raise DataError(f"image size must be a whole number above 0, not {self.size!r}")
-        if self.mode not in ("crop", "squeeze"):
-            raise DataError(f'image mode must be "crop" or "squeeze", not {self.mode!r}')
-        if self.resample not in _RESAMPLING:
-            raise DataError(f"image resample must be one of {list(_RESAMPLING)}: {self.resample!r}")
-        numbers = [self.scale, *_three(self.mean, "mean"), *_three(self.std, "std")]
-        if not all(isinstance(n, int | float) and math.isfinite(n) for n in numbers):
-            raise DataError(f"image scale, mean and std must be numbers, not {str(numbers)[:99]!r}")
-        if 0 in self.std:
-            raise DataError("image std must not be 0")
-
-    def to_json(self) -> dict[str, Any]:
-        values = asdict(self)
-        if not self.mirror:
-            del values["mirror"]
-        return {key: list(v) if isinstance(v, tuple) else v for key, v in values.items()}
-
-    @staticmethod
-    def from_json(values: dict[str, Any]) -> ImageSpec:
-        known = {field.name for field in fields(ImageSpec)}
-        if unknown := sorted(set(values) - known):
-            raise DataError(f"image spec: unknown keys {unknown}; known are {sorted(known)}")
-        plain: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in values.items()
-        }
-        return ImageSpec(**plain)
-
-
-def _three(values: Any, name: str) -> Sequence[Any]:
-    """One for each colour."""
-    if not isinstance(values, tuple) or len(values) != 3:
-        raise DataError(f"image {name} must have three numbers, not {str(values)[:99]!r}")
-    return values
-
-
-def visible_box(height: float, width: float, spec: ImageSpec) -> tuple[float, float, float, float]:
-    """The (left, top, right, bottom) of the picture, in its pixels, that the network sees."""
-    if spec.mode == "squeeze":
-        return 0.0, 0.0, float(width), float(height)
-    side = min(height, width) * _CROP
-    left, top = (width - side) / 2, (height - side) / 2
-    return left, top, left + side, top + side
-
-
-def preprocess(
-    image: NDArray[np.uint8], spec: ImageSpec, extent: tuple[float, float] | None = None
-) -> NDArray[np.float32]:
-    """An RGB picture (H, W, 3) as the network's input (3, S, S).
-
-    A reduced picture's `extent` is its height and width without rounding up.
-    """
-    if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
-        raise DataError(f"a picture must be (H, W, 3) of uint8, not {image.shape} {image.dtype}")
-    height, width = extent or image.shape[:2]
-    # Resizing straight from the box does not build the full resized picture, which for a strip of
-    # 1 x 100,000 pixels would be gigabytes.
-    square = Image.fromarray(image).resize(
-        (spec.size, spec.size), _RESAMPLING[spec.resample], box=visible_box(height, width, spec)
-    )
-    factor = np.asarray(spec.scale / np.asarray(spec.std), np.float32)[:, None, None]
-    shift = np.asarray(np.asarray(spec.mean) / np.asarray(spec.std), np.float32)[:, None, None]
-    planes = np.array([np.asarray(band) for band in square.split()])  # (3, S, S)
-    pixels = planes * factor
-    pixels -= shift
-    return np.ascontiguousarray(pixels[..., ::-1]) if spec.mirror else pixels
-
-
-def read_picture(
-    source: ImageSource | Pixels,
-    spec: ImageSpec,
-    grid: tuple[int, int],
-    *,
-    name: str | None = None,
-    max_pixels: int = MAX_PIXELS,
-) -> Inputs:
-    """A file, bytes, pixels or a Pillow image as the Inputs of one example: stream "pictures".
-
-    The layout is the encoder's grid (rows, columns) over the part of the picture that it sees.
-    """
-    if isinstance(source, np.ndarray | Image.Image):
-        image, extent = pixels_of(source), None
-        height, width = image.shape[:2]
-    else:
-        # four times the input's size: resizing then gives what it gives from the full picture
-        least = max(256, 4 * spec.size)
-        image, (height, width) = _read(source, name or _name_of(source), max_pixels, least)
-        factor = -(-height // image.shape[0])
-        extent = height / factor, width / factor
-    pixels = preprocess(image, spec, extent)  # (3, S, S)
-    left, top, right, bottom = visible_box(height, width, spec)
-    box = (left / width, top / height, right / width, bottom / height)
-    layout = Layout.grid(*grid, box=box, size=(width, height))
-    return Inputs(1, {"pictures": Stream(pixels[None])}, (layout,))
-
-
-def pixels_of(source: Pixels) -> NDArray[np.uint8]:
-    """(H, W, 3) of a Pillow image, upright and on white, or of an array; grey is all three."""
-    if isinstance(source, Image.Image):
-        try:
-            return np.ascontiguousarray(_UPRIGHT[_orientation(source)](_to_rgb(source, "image", 1)))
-        except OSError as error:  # opened from a file that is damaged
-            raise PictureError(f"the image cannot be decoded: {error}") from None
-    if source.ndim == 3 and source.shape[2] == 1:
-        source = source[..., 0]
-    return np.stack([source] * 3, axis=-1) if source.ndim == 2 else source

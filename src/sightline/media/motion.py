@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.media.image import ImageSpec, preprocess
-from sightline.media.video import Clip, VideoSource, frames_at, read_clip
+from sightline.media.files import Source
+from sightline.media.preprocess import ImageSpec, preprocess
+from sightline.media.video import Clip, frames_at, read_clip
 
 Between = Literal["repeated", "interpolated"]
 
@@ -35,7 +36,7 @@ class MotionSpec:
         """The middle of each frame, from −1 to 1."""
         return ImageSpec(self.size, "crop", 2 / 255, (1.0,) * 3, (1.0,) * 3)
 
-    def read(self, source: VideoSource, clip: Clip) -> tuple[list[float], NDArray[np.float32]]:
+    def read(self, source: Source, clip: Clip) -> tuple[list[float], NDArray[np.float32]]:
         """The windows' middles, and their pixels (W, 3, F, S, S), of that stretch of a film."""
         length = (clip.end - clip.start) / self.count
         centres = [clip.start + (number + 0.5) * length for number in range(self.count)]
@@ -51,6 +52,6 @@ class MotionSpec:
         windows = pixels.reshape(self.count, self.frames, 3, self.size, self.size)
         return centres, np.ascontiguousarray(windows.swapaxes(1, 2))
 
-    def read_file(self, source: VideoSource) -> tuple[list[float], NDArray[np.float32]]:
+    def read_file(self, source: Source) -> tuple[list[float], NDArray[np.float32]]:
         """The same of a whole file."""
         return self.read(source, read_clip(source, 1, 8))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import lzma
-import os
-import stat
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 from sightline.errors import DataError
+from sightline.media.files import open_file
 
 _UNPACK: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".xz": lzma.decompress}
 
@@ -54,26 +51,6 @@ def read_bytes(path: Path | str) -> bytes:
         raise DataError(f"{path} cannot be unpacked ({error}); is the file whole?") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
-
-
-def open_file(path: Path | str | os.PathLike[str]) -> BinaryIO:
-    """A file, opened for reading; an OSError for a FIFO or a device, which may never end.
-
-    The shell's own pipes, `<(command)` and /dev/stdin, are read.
-    """
-
-    def without_waiting(name: str, flags: int) -> int:
-        return os.open(name, flags | os.O_NONBLOCK)  # a FIFO waits for a writer otherwise
-
-    file = open(path, "rb", opener=without_waiting)  # noqa: SIM115
-    mode = os.fstat(file.fileno()).st_mode
-    if stat.S_ISFIFO(mode) and os.fspath(path).startswith(("/dev/fd/", "/dev/stdin")):
-        os.set_blocking(file.fileno(), True)
-    elif not stat.S_ISREG(mode):
-        file.close()
-        kind = "FIFO" if stat.S_ISFIFO(mode) else "device"
-        raise OSError(errno.EINVAL, f"it is a {kind}, not a file", os.fspath(path))
-    return file
 
 
 def decode(raw: bytes, where: str, line: int = 1) -> str:

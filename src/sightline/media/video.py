@@ -8,21 +8,19 @@ not grow with its length. Needs PyAV, the extra `video`.
 
 from __future__ import annotations
 
-import io
 import math
-import os
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sightline.errors import UserError, VideoError, VideoKindError, VideoSizeError, install
+from sightline.media.files import Source, name_of, opened
 from sightline.media.shots import CutDetector
 
 if TYPE_CHECKING:
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-VideoSource = str | os.PathLike[str] | bytes | BinaryIO
 Sampling = Literal["uniform", "shots"]
 Pixels = NDArray[np.uint8]
 
@@ -56,7 +53,7 @@ class Clip:
 
 
 def read_clip(
-    source: VideoSource,
+    source: Source,
     count: int,
     side: int,
     *,
@@ -74,7 +71,7 @@ def read_clip(
 
 
 def read_clips(
-    source: VideoSource,
+    source: Source,
     count: int,
     side: int,
     *,
@@ -92,7 +89,7 @@ def read_clips(
     detector = CutDetector() if shots or sampling == "shots" else None
     sample = _Sample(count, sampling)
     now, end = 0.0, 0.0
-    for frame in _frames(source, side, name or _name_of(source), longest, progress):
+    for frame in _frames(source, side, name or name_of(source, "clip"), longest, progress):
         now, end = frame.time, frame.end
         cut = detector is not None and detector.is_cut(now, frame.thumb())
         if sample.times and ((shots and cut) or now >= sample.start + every - 1e-6):
@@ -103,7 +100,7 @@ def read_clips(
 
 
 def frames_at(
-    source: VideoSource,
+    source: Source,
     times: Sequence[float],  # ascending
     side: int,
     *,
@@ -113,7 +110,9 @@ def frames_at(
     """The frame that is shown at each of these times; or mixed with the next, by their times."""
     found: list[Pixels] = []
     before: _Frame | None = None
-    for frame in _frames(source, side, name or _name_of(source), math.inf, lambda now, end: None):
+    for frame in _frames(
+        source, side, name or name_of(source, "clip"), math.inf, lambda now, end: None
+    ):
         while len(found) < len(times) and times[len(found)] < frame.time - 1e-6:
             shown = frame if before is None else before
             share = (times[len(found)] - shown.time) / (frame.time - shown.time or 1.0)
@@ -237,14 +236,14 @@ class _Frame:
 
 
 def _frames(
-    source: VideoSource,
+    source: Source,
     side: int,
     name: str,
     longest: float,
     progress: Callable[[float, float | None], None],
 ) -> Iterator[_Frame]:
     """Every frame that can be decoded, in order; a VideoError if there is none."""
-    with _opened(source, name) as container:
+    with _container(source, name) as container:
         stream = _film_stream(container, name)
         given = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio or 1
         aspect = float(given) if 1 / 50 <= given <= 50 else 1.0
@@ -312,23 +311,13 @@ def _too_large(name: str, width: int, height: int) -> VideoSizeError:
     return VideoSizeError(f"{name}: frames of {width} × {height} pixels are too large; reduce them")
 
 
-def _name_of(source: VideoSource) -> str:
-    if isinstance(source, str | os.PathLike):
-        return os.fspath(source)
-    return (
-        "clip (bytes)"
-        if isinstance(source, bytes)
-        else str(getattr(source, "name", "clip (stream)"))
-    )
-
-
 @contextmanager
-def _opened(source: VideoSource, name: str) -> Iterator[InputContainer]:
+def _container(source: Source, name: str) -> Iterator[InputContainer]:
     try:
         import av
     except ModuleNotFoundError:
         raise UserError(f"clips need PyAV: {install('video')}") from None
-    with _file(source, name) as file:
+    with opened(source, name, "clip", VideoError) as file:
         try:
             # a file of ours is given, not its name, and no other may be opened from inside it
             options = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "none"}
@@ -346,27 +335,3 @@ def _refusal(file: BinaryIO, error: BaseException) -> str:
             return "the file is empty"
     reason = str(getattr(error, "strerror", "") or error)
     return f"no clip that Sightline reads, or damaged ({reason.splitlines()[0] if reason else ''})"
-
-
-@contextmanager
-def _file(source: VideoSource, name: str) -> Iterator[BinaryIO]:
-    if isinstance(source, bytes):
-        yield io.BytesIO(source)
-        return
-    if not isinstance(source, str | os.PathLike):
-        yield io.BytesIO(source.read())
-        return
-    try:
-        mode = os.stat(source).st_mode
-        if stat.S_ISDIR(mode):
-            raise VideoError(f"{name}: it is a folder, not a clip")
-        if not stat.S_ISREG(mode):  # it might have no end
-            raise VideoError(f"{name}: it is a pipe or a device, not a file")
-        file: Any = open(source, "rb")  # noqa: SIM115
-    except FileNotFoundError:
-        raise VideoError(f"{name}: no such file") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise VideoError(f"{name}: cannot be read: {reason}") from None
-    with file:
-        yield file

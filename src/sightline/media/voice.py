@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,20 +47,17 @@ def segments(
     """
     most = int(longest * RATE)
     waiting, before = np.zeros(0, np.float32), 0  # samples not yet given, and how many were
-    for block in blocks:
-        waiting = np.concatenate([waiting, block])
-        if live and len(waiting) > 2 * SILENT * FRAME and not voiced(waiting)[-SILENT:].any():
-            kept = SILENT // 2 * FRAME
-            yield from _voiced(waiting[:-kept], before)
-            waiting, before = waiting[-kept:], before + len(waiting) - kept
-        while len(waiting) > 2 * most:
+    for block in chain(blocks, [None]):  # None: the recording has ended
+        if block is not None:
+            waiting = np.concatenate([waiting, block])
+            if live and len(waiting) > 2 * SILENT * FRAME and not voiced(waiting)[-SILENT:].any():
+                kept = SILENT // 2 * FRAME
+                yield from _voiced(waiting[:-kept], before)
+                waiting, before = waiting[-kept:], before + len(waiting) - kept
+        while len(waiting) > (most if block is None else 2 * most):
             cut = _cut(waiting[:most])
             yield from _voiced(waiting[:cut], before)
             waiting, before = waiting[cut:], before + cut
-    while len(waiting) > most:
-        cut = _cut(waiting[:most])
-        yield from _voiced(waiting[:cut], before)
-        waiting, before = waiting[cut:], before + cut
     yield from _voiced(waiting, before)
 
 

@@ -28,6 +28,11 @@ class Card:
     summary: str
     facts: dict[str, str] = field(default_factory=dict)  # "limits" → text, in the card's order
 
+    @property
+    def about(self) -> str:
+        """The summary's first sentence."""
+        return re.split(r"(?<!al)\.\s", self.summary, maxsplit=1)[0].rstrip(".") + "."
+
     def to_json(self) -> dict[str, object]:
         return {"summary": self.summary, "facts": self.facts}
 

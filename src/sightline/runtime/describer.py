@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL.Image import Image
 
 from sightline import search
 from sightline.data.progress import counted
@@ -40,7 +39,11 @@ from sightline.search.naming import Naming
 from sightline.search.steppers import Ensemble, Fusion, Stepper, posterior_attention, subset
 from sightline.types import ContextSet, Description, Hypothesis, Inputs, Layout
 
-Source = str | bytes | Path | NDArray[Any] | Image  # a text; or a file, its bytes, its pixels
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+# a text; or a file, its bytes, its pixels
+Source: TypeAlias = "str | bytes | Path | NDArray[Any] | Image"
 BLOCK = 512  # texts read at a time
 LONGEST_FORCED = 2000  # tokens of either side of a pair that `force` scores
 
@@ -139,7 +142,9 @@ class Describer:
         the reader takes: `focus`, the part of a picture to look at, as x, y, width and height in
         fractions of it.
         """
-        if isinstance(sources, str | bytes | Path | np.ndarray | Image):
+        if isinstance(sources, str | bytes | Path | np.ndarray) or not isinstance(
+            sources, Iterable
+        ):
             return next(self.describe_each([sources], progress=progress, **options))
         return list(self.describe_each(list(sources), progress=progress, **options))
 

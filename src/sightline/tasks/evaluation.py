@@ -12,6 +12,7 @@ from sightline.metrics import bootstrap, score
 from sightline.metrics.perplexity import Perplexity
 from sightline.runtime.describer import Describer
 from sightline.tasks import spec_of
+from sightline.tasks.command_line import counted_nouns
 from sightline.tasks.likelihood import likelihoods
 from sightline.types import Description
 
@@ -42,7 +43,7 @@ def evaluate_manifest(
     examples = read_split(data or describer.recipe.manifest, split, spec.medium)
     sources = [example.media or str(example.source) for example in examples]
     descriptions = describer.describe(sources, beam=beam, progress=True)
-    count = "1 item" if len(examples) == 1 else f"{len(examples):,} items"
+    count = counted_nouns(len(examples), "item")
     found = Evaluation(f"{count} of the {split} split", {}, examples, descriptions)
     references = {example.id: example.targets for example in examples}
     of_texts = [name for name in spec.metrics if name not in Perplexity.info]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sightline.errors import UserError
 from sightline.tasks.command_line import echo, echo_json
+from sightline.tasks.subtitles import VTT_HEAD, clock, srt_cue, vtt_cue
 from sightline.types import Description
 
 if TYPE_CHECKING:
@@ -47,27 +48,19 @@ def passages(
 def write_passages(found: Iterator[Passage], name: str, form: Form) -> None:
     """Print each as soon as it is there."""
     if form == "vtt":
-        echo("WEBVTT\n")
+        echo(VTT_HEAD, nl=False)
     for number, passage in enumerate(found, start=1):
-        text = passage.description.text
+        start, end, text = passage.start, passage.end, passage.description.text
         if form == "json":
-            times = {"start": round(passage.start, 3), "end": round(passage.end, 3)}
+            times = {"start": round(start, 3), "end": round(end, 3)}
             echo_json({"file": name, **times, **passage.description.to_json()})
-        elif form == "text":
-            echo(f"{clock(passage.start, '.')}  {text}")
+        elif form == "srt":
+            echo(srt_cue(number, start, end, text), nl=False)
+        elif form == "vtt":
+            echo(vtt_cue(start, end, text), nl=False)
         else:
-            mark = "," if form == "srt" else "."
-            cue = f"{clock(passage.start, mark)} --> {clock(passage.end, mark)}\n{text}\n"
-            echo(f"{number}\n{cue}" if form == "srt" else cue)
+            echo(f"{clock(start)}  {text}")
         sys.stdout.flush()
-
-
-def clock(seconds: float, mark: str) -> str:
-    """Hours, minutes, seconds and thousandths, as subtitles write them."""
-    thousandths = round(1000 * seconds)
-    minutes, rest = divmod(thousandths, 60_000)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours:02}:{minutes:02}:{rest // 1000:02}{mark}{rest % 1000:03}"
 
 
 def film_time(label: str) -> Callable[[float, float | None], None]:
@@ -78,7 +71,7 @@ def film_time(label: str) -> Callable[[float, float | None], None]:
         nonlocal shown
         if int(now) != shown and sys.stderr.isatty():
             shown = int(now)
-            of = f" of {clock(end, '.')[:8]}" if end else ""
-            print(f"\r{label}: {clock(now, '.')[:8]}{of}", end="", file=sys.stderr, flush=True)
+            of = f" of {clock(end)[:8]}" if end else ""
+            print(f"\r{label}: {clock(now)[:8]}{of}", end="", file=sys.stderr, flush=True)
 
     return show

@@ -15,7 +15,7 @@ from sightline.data.converters.tables import held_out
 from sightline.data.manifest import Example, Split
 from sightline.data.phones import plain_phone
 from sightline.errors import DataError, SoundError
-from sightline.media.audio import RATE, Floats, read_sound
+from sightline.media.audio import RATE, Floats, read_sound, write_sound
 
 SOUNDS = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".m4a")
 DEV_SPEAKERS = 12  # of speechocean762's training speakers, to choose the best checkpoint on
@@ -150,13 +150,10 @@ def _why_not(place: str, folder: Path, text: str) -> str:
 
 
 def _written(sound: Floats, span: tuple[float, float], path: Path) -> Path:
-    import soundfile
-
     start, end = (round(max(0.0, second) * RATE) for second in span)
     if not sound[start:end].size:
         raise SoundError("the segment is outside of its recording")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    soundfile.write(path, np.clip(sound[start:end], -1, 1), RATE, subtype="PCM_16")
+    write_sound(path, sound[start:end])
     return path
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import re
 import shutil
 import subprocess
@@ -19,7 +18,7 @@ from sightline.data.manifest import Example, Split
 from sightline.data.phones import PAUSES, plain_phone
 from sightline.data.progress import counted
 from sightline.errors import DataError, UserError
-from sightline.media.audio import RATE, Floats, read_sound
+from sightline.media.audio import RATE, Floats, read_sound, write_sound
 
 VOICES = {"kal16": 95, "awb": 130, "rms": 100, "slt": 175}  # and the pitch of each in Hz
 STRETCH, PITCH, TRACT = (0.8, 1.3), (0.8, 1.25), (0.88, 1.14)
@@ -147,13 +146,9 @@ def _manners(line: str, seen: Sequence[str], voices: Sequence[str], seed: int) -
 
 
 def _example(line: str, manner: Manner, said: Spoken, folder: Path) -> Example:
-    import soundfile
-
     name = f"{hashlib.sha256(line.encode()).hexdigest()[:12]}-{manner.voice}"
     path = folder / f"{name}.flac"
-    buffer = io.BytesIO()
-    soundfile.write(buffer, np.clip(said.samples, -1, 1), RATE, format="FLAC", subtype="PCM_16")
-    path.write_bytes(buffer.getvalue())
+    write_sound(path, said.samples)
     spans = [[round(start, 3), round(end, 3)] for start, end in said.spans]
     meta = {"voice": manner.voice, "text": line, "spans": spans}
     return Example(name, _split(line), (" ".join(said.phones),), "audio", path, None, meta)

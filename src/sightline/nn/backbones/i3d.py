@@ -7,7 +7,6 @@ The batch norm after each convolution, which does not scale, is folded into its 
 
 from __future__ import annotations
 
-import math
 import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sightline.errors import CheckpointError
+from sightline.nn.backbones.padding import padded, same
 
 EPSILON = 1e-3  # of batch norm
 DIMENSION = 1024
@@ -37,15 +37,6 @@ MIXED = {
 }
 
 
-def _same(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], fill: float) -> Tensor:
-    """Padded as TensorFlow pads: the output is ceil(input / stride), the odd cell at the end."""
-    padding: list[int] = []
-    for side, k, s in zip(x.shape[:1:-1], kernel[::-1], stride[::-1], strict=True):
-        total = max((math.ceil(side / s) - 1) * s + k - side, 0)
-        padding += [total // 2, total - total // 2]
-    return F.pad(x, padding, value=fill) if any(padding) else x
-
-
 class Unit(nn.Conv3d):
     """A convolution and ReLU."""
 
@@ -53,7 +44,7 @@ class Unit(nn.Conv3d):
         super().__init__(before, after, kernel, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = _same(x, self.kernel_size, self.stride, 0.0)
+        x = padded(x, same(x.shape[2:], self.kernel_size, self.stride))
         return F.relu(F.conv3d(x, self.weight, self.bias, self.stride), inplace=True)
 
 
@@ -65,7 +56,8 @@ class Pool(nn.Module):
         self.kernel, self.stride = kernel, stride
 
     def forward(self, x: Tensor) -> Tensor:
-        x = _same(x, self.kernel, self.stride, 0.0)  # x is after a ReLU: as good as −∞
+        # x is after a ReLU, so that zeros are as good as −∞
+        x = padded(x, same(x.shape[2:], self.kernel, self.stride))
         return F.max_pool3d(x, self.kernel, self.stride)
 
 

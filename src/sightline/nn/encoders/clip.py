@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from sightline.nn.encoders.image import ImageEncoder, for_inference
 from sightline.nn.encoders.picture import PictureEncoder, widened
-from sightline.types import ContextSet, Inputs, Stream
+from sightline.nn.encoders.streams import positions, whole
+from sightline.types import ContextSet, Inputs
 
 if TYPE_CHECKING:
     from sightline.nn.encoders.motion import MotionEncoder
@@ -44,9 +45,9 @@ class ClipEncoder(PictureEncoder):
         """Two examples, for the tracer of exports."""
         assert self.network is not None
         side = self.network.spec.size
-        streams = {"frames": _example(torch.zeros(2, 3, 3, side, side))}
+        streams = {"frames": whole(torch.zeros(2, 3, 3, side, side))}
         if self._reads_motion:
-            streams["windows"] = _example(torch.zeros(2, 2, 3, 16, 224, 224))
+            streams["windows"] = whole(torch.zeros(2, 2, 3, 16, 224, 224))
         return Inputs(2, streams)
 
     def for_inference(self) -> ClipEncoder:
@@ -71,8 +72,7 @@ class ClipEncoder(PictureEncoder):
             frames, mask = inputs["frames"].values, inputs["frames"].mask
             vectors = self.frame_vectors(frames.flatten(0, 1))
             values = vectors.view(frames.shape[0], frames.shape[1], self.dimension)
-        if mask is None:
-            mask = torch.ones_like(values[..., 0], dtype=torch.bool)
+        mask = positions(values, mask)
         if self.enter is None:
             return ContextSet(values, mask)
         motion, moves = self._moved(inputs)
@@ -87,10 +87,4 @@ class ClipEncoder(PictureEncoder):
             assert self.motion is not None
             vectors = self.motion(windows.flatten(0, 1))
             values = vectors.view(windows.shape[0], windows.shape[1], self.motion.dimension)
-        if mask is None:
-            mask = torch.ones_like(values[..., 0], dtype=torch.bool)
-        return values, mask
-
-
-def _example(values: Tensor) -> Stream:
-    return Stream(values, torch.ones(values.shape[:2], dtype=torch.bool))
+        return values, positions(values, mask)

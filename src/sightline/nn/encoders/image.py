@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from sightline.errors import ConfigError
-from sightline.media.image import ImageSpec
+from sightline.media.preprocess import ImageSpec
 from sightline.nn.backbones.efficientnet_lite import SCALING, EfficientNetLite
 from sightline.nn.backbones.resnet import BLOCKS, ResNet
 from sightline.nn.backbones.vgg import CONVOLUTIONS, VGG

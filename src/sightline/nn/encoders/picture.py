@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from sightline.errors import ConfigError
 from sightline.nn.encoders.image import ImageEncoder, Learning, for_inference
+from sightline.nn.encoders.streams import positions
 from sightline.nn.encoders.tags import Tagger
 from sightline.types import ContextSet, Inputs, Stream
 
@@ -76,9 +77,7 @@ class PictureEncoder(nn.Module):
             values = self.network.above(widened(inputs["lower"].values))
         else:
             values = self.network(widened(inputs["pictures"].values))
-        if mask is None:
-            mask = values.new_ones(values.shape[:2], dtype=torch.bool)
-        return ContextSet(values, mask)
+        return ContextSet(values, positions(values, mask))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         """A frozen network is moved between devices with the model."""

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from sightline.config import PointEncoderConfig
 from sightline.errors import ConfigError
 from sightline.nn.dropout import Dropout
+from sightline.nn.encoders.streams import positions, whole
 from sightline.nn.encoders.text import RecurrentEncoder
-from sightline.types import ContextSet, Inputs, Stream
+from sightline.types import ContextSet, Inputs
 
 WIDER = 2  # times as many numbers in the middle of a block's second part
 PLACES = 16  # features of where a point lies, seen from another
@@ -32,7 +33,8 @@ class PointEncoder(RecurrentEncoder):
         return example(self.size)
 
     def forward(self, inputs: Inputs) -> ContextSet:
-        points, mask = inputs["points"].values, mask_of(inputs)  # (B, M, size), (B, M)
+        points = inputs["points"].values  # (B, M, size)
+        mask = positions(points, inputs["points"].mask)  # (B, M)
         return self.read(self.embed(points), mask)
 
 
@@ -61,7 +63,8 @@ class SetEncoder(nn.Module):
         return example(self.size)
 
     def forward(self, inputs: Inputs) -> ContextSet:
-        points, mask = inputs["points"].values, mask_of(inputs)  # (B, M, size), (B, M)
+        points = inputs["points"].values  # (B, M, size)
+        mask = positions(points, inputs["points"].mask)  # (B, M)
         places = torch.relu(self.place.weight @ seen_from(points) + self.place.bias[:, None])
         tracing = torch.jit.is_tracing()  # type: ignore[no-untyped-call, attr-defined]
         whole = not tracing and bool(mask.all())
@@ -114,10 +117,4 @@ def seen_from(points: Tensor) -> Tensor:
 
 def example(size: int) -> Inputs:
     """Two examples, for the tracer of exports."""
-    points = torch.zeros(2, 3, size)
-    return Inputs(2, {"points": Stream(points, torch.ones(2, 3, dtype=torch.bool))})
-
-
-def mask_of(inputs: Inputs) -> Tensor:
-    points, mask = inputs["points"].values, inputs["points"].mask
-    return torch.ones_like(points[..., 0], dtype=torch.bool) if mask is None else mask
+    return Inputs(2, {"points": whole(torch.zeros(2, 3, size))})

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from sightline.config import SoundEncoderConfig
 from sightline.nn.dropout import Dropout
+from sightline.nn.encoders.streams import positions, whole
 from sightline.nn.encoders.text import reverse
 from sightline.nn.recurrent import Recurrent
-from sightline.types import ContextSet, Inputs, Stream
+from sightline.types import ContextSet, Inputs
 
 
 class SoundEncoder(nn.Module):
@@ -40,12 +41,11 @@ class SoundEncoder(nn.Module):
         """Two examples, for the tracer of exports."""
         frames = 3 * math.prod(self.config.together) + 1
         sound = torch.zeros(2, frames, self.features)
-        return Inputs(2, {"sound": Stream(sound, torch.ones(2, frames, dtype=torch.bool))})
+        return Inputs(2, {"sound": whole(sound)})
 
     def forward(self, inputs: Inputs) -> ContextSet:
         hidden, mask = inputs["sound"].values, inputs["sound"].mask  # (B, L, F), (B, L)
-        if mask is None:
-            mask = torch.ones_like(hidden[..., 0], dtype=torch.bool)
+        mask = positions(hidden, mask)
         last = hidden.new_zeros(0)
         for number, (layer, n) in enumerate(zip(self.layers, self.config.together, strict=True)):
             assert isinstance(layer, nn.ModuleList)

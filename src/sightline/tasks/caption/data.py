@@ -16,7 +16,8 @@ from sightline.data.imagenet import imagenet_words
 from sightline.data.manifest import Example, Medium, normalise_caption
 from sightline.data.vocabulary import BEGIN, END, VOCAB, Vocabulary
 from sightline.errors import ConfigError
-from sightline.media.image import preprocess, read_image
+from sightline.media.image import read_image
+from sightline.media.preprocess import preprocess
 from sightline.runtime.model_folder import find_model
 from sightline.tasks.caption.parts import CaptionCodec
 from sightline.tasks.caption.recipe import INITIAL, CaptionRecipe

@@ -11,7 +11,8 @@ from sightline.data.manifest import normalise_caption
 from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.errors import CheckpointError
 from sightline.media.focus import Region, focus_bias
-from sightline.media.image import MAX_PIXELS, ImageSpec, read_picture
+from sightline.media.image import MAX_PIXELS
+from sightline.media.preprocess import ImageSpec, read_picture
 from sightline.runtime.codec import Codec
 from sightline.samples import samples
 from sightline.tasks.caption.recipe import CaptionRecipe

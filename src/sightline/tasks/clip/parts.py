@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from sightline.errors import CheckpointError
-from sightline.media.image import ImageSpec, preprocess
 from sightline.media.motion import MotionSpec
+from sightline.media.preprocess import ImageSpec, preprocess
 from sightline.media.video import Clip, Sampling, read_clip, read_clips
 from sightline.tasks.caption.parts import LARGEST_SIDE
 from sightline.tasks.clip.recipe import ClipRecipe

@@ -62,7 +62,9 @@ class PointData(TaskData):
     def epoch(self, number: int) -> Minibatches:
         least, most = self.recipe.sizes
         seed = [TRAIN, self.recipe.training.seed, number]
-        sizes = np.random.default_rng(seed).integers(least, most + 1, size=EPOCH)
+        # uniform in the logarithm: few points have as much to teach as many, and cost less
+        logarithms = np.random.default_rng(seed).uniform(np.log(least), np.log(most + 1), EPOCH)
+        sizes = np.exp(logarithms).astype(int).clip(least, most)
 
         def batch(size: int, position: int) -> Batch:
             drawn = [*seed, position]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sightline.data.manifest import read_split
 from sightline.data.phones import timit_39
 from sightline.metrics import score
+from sightline.tasks.command_line import counted_nouns
 from sightline.tasks.evaluation import Evaluation
 from sightline.tasks.transcribe.recipe import TranscribeRecipe
 
@@ -34,7 +35,9 @@ def evaluate_speech(
     sources = [str(example.media) for example in examples]
     found = describer.describe(sources, beam=beam, progress=True)
     descriptions = [replace(each, text=folded(each.text, recipe)) for each in found]
-    result = Evaluation(f"{len(examples)} recordings of {split}", {}, examples, descriptions)
+    result = Evaluation(
+        f"{counted_nouns(len(examples), 'recording')} of {split}", {}, examples, descriptions
+    )
     references = {e.id: [folded(text, recipe) for text in e.targets] for e in examples}
     scores = score(result.texts, references, metrics_of(recipe), intervals=intervals)
     return replace(result, scores=scores)

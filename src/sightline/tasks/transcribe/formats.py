@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from sightline.tasks.subtitles import VTT_HEAD, srt_cue, vtt_cue
 from sightline.tasks.transcribe.timing import Span
 
 
@@ -34,18 +35,11 @@ def as_txt(cues: Sequence[Cue], name: str) -> str:
 
 
 def as_srt(cues: Sequence[Cue], name: str) -> str:
-    return "".join(
-        f"{number}\n{_clock(cue.start, ',')} --> {_clock(cue.end, ',')}\n{cue.text}\n\n"
-        for number, cue in enumerate(cues, start=1)
-    )
+    return "".join(srt_cue(i, cue.start, cue.end, cue.text) for i, cue in enumerate(cues, start=1))
 
 
 def as_vtt(cues: Sequence[Cue], name: str) -> str:
-    head = "WEBVTT\n\n"
-    return head + "".join(
-        f"{_clock(cue.start, '.')} --> {_clock(cue.end, '.')}\n{_escaped(cue.text)}\n\n"
-        for cue in cues
-    )
+    return VTT_HEAD + "".join(vtt_cue(cue.start, cue.end, cue.text) for cue in cues)
 
 
 def as_tsv(cues: Sequence[Cue], name: str) -> str:
@@ -97,16 +91,6 @@ FORMATS: dict[str, Callable[[Sequence[Cue], str], str]] = {
     "ctm": as_ctm,
 }
 SUFFIXES = {"textgrid": ".TextGrid"}  # where it is not the format's name
-
-
-def _clock(seconds: float, mark: str) -> str:
-    whole, thousandths = divmod(round(1000 * seconds), 1000)
-    minutes, second = divmod(whole, 60)
-    return f"{minutes // 60:02}:{minutes % 60:02}:{second:02}{mark}{thousandths:03}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _tier(number: int, name: str, marks: Sequence[tuple[float, float, str]], end: float) -> str:
