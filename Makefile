@@ -12,8 +12,8 @@ RECIPE_KEYS := docs/reference/recipe-keys.md
 demo: $(BASE) ## show every model that ships, and write figures to demo/; installs no PyTorch
 	$(BIN)/sightline demo
 
-test: $(INSTALLED) lint ## lint, types and the quick tests
-	$(BIN)/pytest
+test: $(INSTALLED) lint ## lint, types and the quick tests, a file to each core at a time
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 test-slow: $(INSTALLED) ## the tests that take minutes or need ../shared/data
 	$(BIN)/pytest -m slow

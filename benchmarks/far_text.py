@@ -4,8 +4,8 @@
 
 Writes manifests of held-out lines (half `dev`, to calibrate on; half `test`) to far_text/ in the
 current folder: Tatoeba's dev, Multi30k's val, and pairs of Europarl and the Hansards. Then it
-prints, for each test half and several bars, how many confidences are below and how many of these
-translations are right (docs/lab/confidence.md).
+prints, for each half and several bars, how many confidences are below and how many of these
+translations are right, and the bar that the dev halves choose (docs/lab/confidence.md).
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from pathlib import Path
 
 from benchmarks.data import data_path
 from sightline.data.manifest import Example, write_manifest
-from sightline.runtime.confidence import read_confidence
+from sightline.runtime.confidence import Confidence, read_confidence
 from sightline.runtime.model_folder import find_model
 from sightline.tasks import load_for
-from sightline.tasks.calibration import judge
+from sightline.tasks.calibration import Judged, judge
 
 OUT = Path("far_text")
 FAR = {"de": "europarl", "fr": "hansards"}
 MOST = {"tatoeba": 600, "multi30k": 400}
 BARS = (0.05, 0.1, 0.2, 0.3)
+RIGHT = 0.1  # the share of right translations that a note may point out
 Pairs = list[tuple[str, str]]
 
 
@@ -71,23 +72,35 @@ def manifest(name: str, pairs: Pairs, most: int) -> Path:
     return path
 
 
+def shares_below(found: Judged, sure: Confidence) -> dict[float, tuple[float, float]]:
+    """For each bar: the share of confidences below it, and how many of these are right."""
+    confidences = found.confidences(sure)
+    shares = {}
+    for bar in BARS:
+        low = confidences < bar
+        shares[bar] = (float(low.mean()), float(found.right[low].mean()) if low.any() else 0.0)
+    return shares
+
+
 def main() -> None:
     OUT.mkdir(exist_ok=True)
     models = sys.argv[1:] or ["en-de", "en-fr"]
+    wrong_enough = {*BARS}  # the bars below which hardly anything is right, on every dev half
     for language, name in zip(FAR, models, strict=True):
         model, sure = load_for(name), read_confidence(find_model(name))
         for source, pairs in pairs_of(data_path(), language).items():
             path = manifest(f"{source}-{language}", pairs, MOST.get(source, len(pairs)))
-            found = judge(model, path, "test")
-            if sure is None or found is None:
-                continue
-            confidences = found.confidences(sure)
-            shares = []
-            for bar in BARS:
-                low = confidences < bar
-                right = f", {found.right[low].mean():.1%} right" if low.any() else ""
-                shares.append(f"below {bar:g}: {low.mean():.1%}{right}")
-            print(found.summary(sure), "; ".join(shares), sep="\n    ", flush=True)
+            for split in ("dev", "test"):
+                found = judge(model, path, split)
+                if sure is None or found is None:
+                    continue
+                below = shares_below(found, sure)
+                if split == "dev":
+                    wrong_enough -= {bar for bar in BARS if below[bar][1] > RIGHT}
+                shown = (f"below {b:g}: {n:.1%}, {r:.1%} right" for b, (n, r) in below.items())
+                print(found.summary(sure), "; ".join(shown), sep="\n    ", flush=True)
+    chosen = f"{max(wrong_enough):g}" if wrong_enough else "none"
+    print(f"The highest bar below which at most {RIGHT:.0%} are right on every dev half: {chosen}")
 
 
 if __name__ == "__main__":
