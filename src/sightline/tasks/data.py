@@ -106,9 +106,11 @@ class ManifestData(TaskData, ABC):
 
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
         from sightline.metrics import score
+        from sightline.tasks import spec_of
 
+        write = spec_of(self.recipe.task).reference
         texts = {example.id: text for example, text in self._described(model, self.dev)}
-        references = {example.id: example.targets for example in self.dev}
+        references = {example.id: tuple(map(write, example.targets)) for example in self.dev}
         scores = score(texts, references, self.scored, intervals=False)["corpus"]
         return {"loss": nats_per_token(model, self.dev_batches()), **scores}
 

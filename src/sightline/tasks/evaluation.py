@@ -45,7 +45,7 @@ def evaluate_manifest(
     descriptions = describer.describe(sources, beam=beam, progress=True)
     count = counted_nouns(len(examples), "item")
     found = Evaluation(f"{count} of the {split} split", {}, examples, descriptions)
-    references = {example.id: example.targets for example in examples}
+    references = {e.id: tuple(map(spec.reference, e.targets)) for e in examples}
     of_texts = [name for name in spec.metrics if name not in Perplexity.info]
     scores = score(found.texts, references, of_texts, intervals=intervals, lenient=True)
     if intervals and len(of_texts) < len(spec.metrics):
