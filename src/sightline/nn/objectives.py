@@ -102,7 +102,8 @@ class Likelihood:
         """What summed losses are divided by where a batch is only a part; None: what it has."""
         if batch.whole is None:
             return None
-        return samples * float(divisor(self.config, batch.whole.targets[:, 1:], batch.whole.weights))
+        whole = batch.whole
+        return samples * float(divisor(self.config, whole.targets[:, 1:], whole.weights))
 
 
 def given_looks(batch: Batch) -> Tensor | None:
