@@ -90,17 +90,19 @@ class Reinforce(nn.Module):
     """
 
     baseline: Tensor  # b, kept in checkpoints
+    variance: Tensor  # of rewards about b, a moving average too
     started: Tensor
 
     def __init__(self, config: HardConfig) -> None:
         super().__init__()
         self.config = config
         self.register_buffer("baseline", torch.zeros(()))
+        self.register_buffer("variance", torch.zeros(()))
         self.register_buffer("started", torch.zeros((), dtype=torch.bool))
 
-    def expected_rows(self, examples: int, device: torch.device) -> Tensor:
-        """Which examples use α instead of samples, (examples,) bool."""
-        return torch.rand(examples, device=device) < self.config.expectation
+    def expected_rows(self, pictures: int, device: torch.device) -> Tensor:
+        """Which pictures use α instead of samples, in all their captions, (pictures,) bool."""
+        return torch.rand(pictures, device=device) < self.config.expectation
 
     def forward(
         self, log_likelihood: Tensor, decoded: Decoded, expected: Tensor, mask: Tensor
@@ -109,16 +111,21 @@ class Reinforce(nn.Module):
 
         log p(y | s̃, a) (rows,), which rows use α (rows,), which tokens are real (rows, T).
         """
-        reward = log_likelihood.detach()
-        baseline = self.baseline if self.config.baseline else 0.0
-        terms, parts = self.terms(reward - baseline, decoded, expected, mask)
-        sampled = ~expected
-        if self.training and bool(sampled.any()):
+        reward, real = log_likelihood.detach(), mask.any(1)  # rows of padding have no reward
+        advantage = reward - (self.baseline if self.config.baseline else 0.0)
+        if self.config.normalise:  # Mnih and Gregor 2014: only ever made smaller
+            advantage = advantage / self.variance.sqrt().clamp_min(1.0)
+        terms, parts = self.terms(advantage, decoded, expected, mask)
+        sampled = reward[~expected & real]
+        if self.training and len(sampled):
             # b_k = 0.9 b_{k-1} + 0.1 log p(y|s̃_k), begun at the first reward
             decay = self.config.decay if bool(self.started) else 0.0
-            self.baseline.mul_(decay).add_(reward[sampled].mean(), alpha=1 - decay)
+            self.baseline.mul_(decay).add_(sampled.mean(), alpha=1 - decay)
+            spread = (sampled - self.baseline).square().mean()
+            self.variance.mul_(decay).add_(spread, alpha=1 - decay)
             self.started.fill_(True)
-        return terms, {"reward": float(reward.mean()), "baseline": float(self.baseline), **parts}
+        mean = float(reward.sum() / real.sum().clamp_min(1))
+        return terms, {"reward": mean, "baseline": float(self.baseline), **parts}
 
     def terms(
         self, advantage: Tensor, decoded: Decoded, expected: Tensor, mask: Tensor

@@ -69,7 +69,8 @@ class Likelihood:
             assert context is not None
             if hard is not None:  # N sampled paths per target, as rows that share a context set
                 samples = hard.config.samples
-                expected = hard.expected_rows(len(targets), targets.device)
+                expected = hard.expected_rows(len(context), targets.device)  # one draw a picture
+                expected = expected.repeat_interleave(len(targets) // len(context))
                 before, targets, expected = (
                     each.repeat_interleave(samples, 0) for each in (before, targets, expected)
                 )
