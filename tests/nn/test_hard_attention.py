@@ -173,7 +173,9 @@ def test_rows_of_padding_have_no_reward():
     loss, _ = model.loss(Batch(torch.cat([targets.repeat(3, 1), empty]), inputs_of(context)))
     assert float(model.hard.baseline) == pytest.approx(alone, rel=0.2)
     assert loss.parts["reward"] == pytest.approx(float(model.hard.baseline))
-    assert float(model.hard.baseline) < -3  # an empty row's reward, 0, would pull it up by a quarter
+    assert (
+        float(model.hard.baseline) < -3
+    )  # an empty row's reward, 0, would pull it up by a quarter
 
 
 @pytest.mark.parametrize("normalise", [False, True])

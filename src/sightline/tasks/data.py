@@ -110,7 +110,8 @@ class ManifestData(TaskData, ABC):
         texts = {example.id: text for example, text in self._described(model, self.dev)}
         references = {example.id: example.targets for example in self.dev}
         scores = score(texts, references, self.scored, intervals=False)["corpus"]
-        return {"loss": nats_per_token(model, self.dev_batches()), **scores}
+        kept = {name: value for name, value in scores.items() if name in self.metrics}
+        return {"loss": nats_per_token(model, self.dev_batches()), **kept}
 
     def samples(self, model: EncoderDecoder) -> Sequence[str]:
         some = self.dev[:: max(1, len(self.dev) // SHOWN)][:SHOWN]
