@@ -76,7 +76,7 @@ class Attention(nn.Module):
         return config.hard and (given or config.describe == "argmax")
 
     def look(self, weights: Tensor, chosen: Tensor | None, expected: Tensor | None) -> Tensor:
-        """What contexts are made with: α, or of hard attention a one-hot row (not in `expected`)."""
+        """What contexts are made with: α, or of hard attention one position (not in `expected`)."""
         if not self.chooses(chosen, expected):
             return weights
         if chosen is None and expected is None:
