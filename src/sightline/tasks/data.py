@@ -38,6 +38,7 @@ class TaskData:
     recipe: Any
     reader: Reader
     codec: Any
+    metrics: tuple[str, ...]  # what `evaluate` gives
     carries_state = False
     grown: tuple[str, ...] = ()  # weights with more rows than those of `training.initial`
 
