@@ -29,6 +29,9 @@ class AttentionConfig:
 
     kind: Literal["none", "content", "location"] = "content"
     hard: bool = False  # look at one sampled position instead of the weighted sum
+    # How hard attention describes: by the expectation over positions, which is ours, or with one
+    # choice at every step as Xu et al., the position of the largest weight
+    describe: Literal["expectation", "argmax"] = "expectation"
     size: Positive = 512  # A, the width of the tanh layer
     filters: Positive = 10  # location-aware: number of convolution filters
     width: Odd = 31  # location-aware: their width K
@@ -190,8 +193,9 @@ class HardConfig:
     reward: Weight = 1.0  # λ_r
     entropy: Weight = 0.002  # λ_e
     baseline: bool = True
-    decay: BelowOne = 0.9  # of the moving-average baseline
-    expectation: Share = 0.5  # probability, per example, of using α in place of the sample
+    normalise: bool = False  # divide what exceeds the baseline by its deviation, where above 1
+    decay: BelowOne = 0.9  # of the moving averages
+    expectation: Share = 0.5  # probability, per picture, of using α in place of the sample
 
 
 @dataclass(frozen=True)

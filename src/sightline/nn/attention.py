@@ -67,9 +67,14 @@ class Attention(nn.Module):
         summed = torch.bmm(used.view(groups, -1, positions), context.values).flatten(0, 1)
         return Focus(weights, used, summed)
 
-    def samples(self, chosen: Tensor | None, expected: Tensor | None) -> bool:
-        """Whether contexts are made of one position: hard attention, given paths or rows."""
-        return self.config.hard and not (chosen is None and expected is None)
+    def chooses(self, chosen: Tensor | None, expected: Tensor | None) -> bool:
+        """Whether contexts are made of one position: hard attention, given paths or rows.
+
+        Given neither it describes, and chooses where its configuration says so.
+        """
+        config = self.config
+        given = chosen is not None or expected is not None
+        return config.hard and (given or config.describe == "argmax")
 
     def look(
         self,
@@ -78,17 +83,15 @@ class Attention(nn.Module):
         expected: Tensor | None,
         draws: Tensor | None = None,
     ) -> Tensor:
-        """What contexts are made with: α, or of hard attention a one-hot row (not in `expected`).
-
-        Hard attention that is given neither uses α, the expectation, in every row.
-        """
-        if not self.samples(chosen, expected):
+        """What contexts are made with: α, or of hard attention one position (not in `expected`)."""
+        if not self.chooses(chosen, expected):
             return weights
-        if chosen is None:  # s ~ Multinoulli(α)
-            if draws is None:
-                chosen = torch.multinomial(weights.detach(), 1).squeeze(1)
-            else:
-                chosen = inverse(weights.detach(), draws)
+        if chosen is None and expected is None:
+            chosen = weights.argmax(1)
+        elif chosen is None and draws is not None:  # s ~ Multinoulli(α)
+            chosen = inverse(weights.detach(), draws)
+        elif chosen is None:
+            chosen = torch.multinomial(weights.detach(), 1).squeeze(1)
         used = F.one_hot(chosen, weights.shape[1]).to(weights.dtype)
         return used if expected is None else torch.where(expected[:, None], weights, used)
 

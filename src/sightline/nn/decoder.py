@@ -228,7 +228,7 @@ class Decoder(nn.Module):
             given = (x if x is None else x[now] for x in (looks, in_mean, draws))
             return attention.look(weights, *given)
 
-        sampled = attention.samples(chosen, expected)
+        one = attention.chooses(chosen, expected)
         steps, (hidden, cell, weights) = fused.attend_and_advance(
             packing,
             F.linear(packing.pack(inputs), from_input, bias_ih + bias_hh),
@@ -237,8 +237,8 @@ class Decoder(nn.Module):
             (torch.cat(factors), torch.cat(biases)),
             from_context,
             attention.score.weight[0] / attention.config.temperature,
-            look if sampled else None,
-            in_mean if sampled else None,
+            look if one else None,
+            in_mean if one else None,
         )
         return steps, replace(state, recurrent=(hidden[None], cell[None]), attended=weights)
 

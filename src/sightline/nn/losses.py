@@ -23,7 +23,7 @@ class Loss:
     # of a part of a batch: so many tokens its total is the mean of, where only the samples tell how
     # many the whole has; 0: total is this part's share of the whole batch's loss
     mean_over: int = 0
-    rewards: tuple[float, int] = (0.0, 0)  # of hard attention's sampled rows: the sum, how many
+    rewards: tuple[float, ...] = ()  # of hard attention's sampled rows
 
 
 def sequence_loss(
@@ -102,16 +102,21 @@ class Reinforce(nn.Module):
     """
 
     baseline: Tensor  # b, kept in checkpoints
+    variance: Tensor  # of rewards about b, a moving average too
     started: Tensor
 
     def __init__(self, config: HardConfig) -> None:
         super().__init__()
         self.config = config
         self.register_buffer("baseline", torch.zeros(()))
+        self.register_buffer("variance", torch.zeros(()))
         self.register_buffer("started", torch.zeros((), dtype=torch.bool))
 
     def expected_rows(self, uniform: Tensor) -> Tensor:
-        """Which rows use α instead of samples, (rows,) bool, by numbers from 0 to 1."""
+        """Which pictures use α instead of samples, in all their captions, (pictures,) bool.
+
+        By a number from 0 to 1 for each.
+        """
         return uniform < self.config.expectation
 
     def forward(
@@ -122,25 +127,33 @@ class Reinforce(nn.Module):
         mask: Tensor,
         *,
         follow: bool = True,
-    ) -> tuple[Tensor, dict[str, float]]:
-        """The terms to add to −log p(y|s̃), summed over rows, and what is worth logging.
+    ) -> tuple[Tensor, dict[str, float], Tensor]:
+        """The terms to add to −log p(y|s̃), summed over rows, what is worth logging, and the rewards
+        of sampled rows.
 
         log p(y | s̃, a) (rows,), which rows use α (rows,), which tokens are real (rows, T). The
         baseline does not `follow` a part of a batch, but all of them together.
         """
-        reward = log_likelihood.detach()
-        baseline = self.baseline if self.config.baseline else 0.0
-        terms, parts = self.terms(reward - baseline, decoded, expected, mask)
-        sampled = ~expected
-        if self.training and follow and bool(sampled.any()):
-            self.follow(reward[sampled].mean(), 1)
-        return terms, {"reward": float(reward.mean()), "baseline": float(self.baseline), **parts}
+        reward, real = log_likelihood.detach(), mask.any(1)  # rows of padding have no reward
+        advantage = reward - (self.baseline if self.config.baseline else 0.0)
+        if self.config.normalise:  # Mnih and Gregor 2014: only ever made smaller
+            advantage = advantage / self.variance.sqrt().clamp_min(1.0)
+        terms, parts = self.terms(advantage, decoded, expected, mask)
+        sampled = reward[~expected & real]
+        if self.training and follow:
+            self.follow(sampled)
+        mean = float(reward.sum() / real.sum().clamp_min(1))
+        parts = {"reward": mean, "baseline": float(self.baseline), **parts}
+        return terms, parts, sampled
 
-    def follow(self, rewards: Tensor | float, count: int) -> None:
-        """b_k = 0.9 b_{k-1} + 0.1 log p(y|s̃_k), begun at the first reward."""
+    def follow(self, rewards: Tensor) -> None:
+        """b_k = 0.9 b_{k-1} + 0.1 log p(y|s̃_k), begun at the first reward; of sampled rows."""
+        if not len(rewards):
+            return
         decay = self.config.decay if bool(self.started) else 0.0
-        mean = torch.as_tensor(rewards / count).to(self.baseline)
-        self.baseline.mul_(decay).add_(mean, alpha=1 - decay)
+        self.baseline.mul_(decay).add_(rewards.mean(), alpha=1 - decay)
+        spread = (rewards - self.baseline).square().mean()
+        self.variance.mul_(decay).add_(spread, alpha=1 - decay)
         self.started.fill_(True)
 
     def terms(

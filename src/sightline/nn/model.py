@@ -103,10 +103,10 @@ class EncoderDecoder(nn.Module):
             raise DataError(f"example {number}{where} is empty: there is nothing to attend to")
         return context
 
-    def follow(self, rewards: float, count: int) -> None:
-        """Bring the baseline up to date with what all parts of a batch earned."""
+    def follow(self, rewards: Sequence[float]) -> None:
+        """Bring hard attention's baseline up to date with what all parts of a batch earned."""
         if self.hard is not None:
-            self.hard.follow(rewards, count)
+            self.hard.follow(self.hard.baseline.new_tensor(rewards))
 
     def loss(
         self, batch: Batch, state: DecoderState | None = None

@@ -69,10 +69,11 @@ class Likelihood:
             assert context is not None
             if hard is not None:  # N sampled paths per target, as rows that share a context set
                 samples = hard.config.samples
-                each = len(targets) // max(1, len(batch.inputs))
+                each = len(targets) // len(context)
                 drawn = batch.uniform(each, 1 + samples * targets.shape[1])
-                expected = hard.expected_rows(drawn[:, 0])
                 draws = drawn[:, 1:].reshape(-1, targets.shape[1])
+                expected = hard.expected_rows(drawn[::each, 0])  # one draw a picture
+                expected = expected.repeat_interleave(each)
                 before, targets, expected = (
                     each.repeat_interleave(samples, 0) for each in (before, targets, expected)
                 )
@@ -91,12 +92,17 @@ class Likelihood:
         if hard is None or expected is None:
             return loss, decoded.state
         whole = batch.whole
-        bonus, parts = hard(likelihood, decoded, expected, targets != PAD, follow=whole is None)
+        mask = targets != PAD
+        bonus, parts, rewards = hard(likelihood, decoded, expected, mask, follow=whole is None)
         rows = targets if whole is None else whole.targets[:, 1:].repeat(samples, 1)
         total = loss.total + bonus / scale(self.config, int((rows != PAD).sum()), len(rows))
-        rewards = (float(likelihood.detach()[~expected].sum()), int((~expected).sum()))
-        loss = replace(loss, nats=loss.nats / samples, tokens=loss.tokens // samples)
-        return replace(loss, total=total, parts=loss.parts | parts, rewards=rewards), decoded.state
+        return Loss(
+            total,
+            loss.nats / samples,
+            loss.tokens // samples,
+            loss.parts | parts,
+            rewards=tuple(rewards.tolist()),
+        ), decoded.state
 
     def divided_by(self, batch: Batch, samples: int = 1) -> float | None:
         """What summed losses are divided by where a batch is only a part; None: what it has."""

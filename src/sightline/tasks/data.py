@@ -39,6 +39,7 @@ class TaskData:
     recipe: Any
     reader: Reader
     codec: Any
+    metrics: tuple[str, ...]  # what `evaluate` gives
     carries_state = False
     grown: tuple[str, ...] = ()  # weights with more rows than those of `training.initial`
 
@@ -111,7 +112,8 @@ class ManifestData(TaskData, ABC):
         texts = self.written(model)
         references = {example.id: example.targets for example in self.dev}
         scores = score(texts, references, self.scored, intervals=False)["corpus"]
-        return {"loss": nats_per_token(model, self.dev_batches()), **scores}
+        kept = {name: value for name, value in scores.items() if name in self.metrics}
+        return {"loss": nats_per_token(model, self.dev_batches()), **kept}
 
     def samples(self, model: EncoderDecoder) -> Sequence[str]:
         some = self.dev[:: max(1, len(self.dev) // SHOWN)][:SHOWN]

@@ -30,7 +30,7 @@ class Found:
     finite: bool = True
     parts: dict[str, float] = field(default_factory=dict)
     mean_over: int = 0
-    rewards: tuple[float, int] = (0.0, 0)
+    rewards: tuple[float, ...] = ()
     stop: bool = False  # a process was asked to
 
     @staticmethod
@@ -52,7 +52,7 @@ class Found:
             all(each.finite for each in found),
             parts,
             sum(each.mean_over for each in found),
-            (sum(each.rewards[0] for each in found), sum(each.rewards[1] for each in found)),
+            tuple(reward for each in found for reward in each.rewards),
         )
 
 
@@ -99,8 +99,8 @@ def shared_gradient(
     together.stop = any(asked for *_, asked in told)
     learned = [any(has) for has in zip(*(has for _, has, _ in told), strict=True)]
     distributed.sum_gradients(parameters, learned, float(together.mean_over or 1))
-    if together.rewards[1]:
-        model.follow(*together.rewards)
+    if together.rewards:
+        model.follow(together.rewards)
     return together, states
 
 
