@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import processes
 import pytest
 import torch
 from rich.console import Console
 from safetensors.torch import load_file
 
+import processes
 from given import given, vectors
 from sightline.config import (
     AttentionConfig,

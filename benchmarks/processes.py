@@ -1,4 +1,6 @@
-"""Several processes of one training, as torchrun starts them but without its seconds of start."""
+"""Several processes of one training, as torchrun starts them but forked: without its seconds of
+importing, for tests and for `benchmarks.distributed`.
+"""
 
 from __future__ import annotations
 
