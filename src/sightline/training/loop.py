@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -42,6 +42,7 @@ from sightline.training.parts import Found, seed_of, shared_gradient, whole_carr
 from sightline.training.resuming import check_folder, check_same
 from sightline.training.task import Epoch, TrainingTask
 
+Watch = Callable[[int, dict[str, float]], None]  # told of each evaluation; may raise to stop
 LOG_EVERY = 20  # steps per line of the log
 # What may differ when a run is resumed.
 _FREE = "steps evaluate_every save_every keep patience explode tensorboard device accumulate"
@@ -78,6 +79,7 @@ def train(
     console: Console | None = None,
     local_paths: Sequence[str] = (),  # recipe keys that may name another place when resumed
     command: Command | None = None,  # that began it, kept for resuming
+    watch: Watch | None = None,
 ) -> Outcome:
     """Train a task into the folder `out`, or resume the run in it."""
     run = Run(out)
@@ -85,7 +87,7 @@ def train(
         check_folder(run, resume)
     free = (*FREE_TO_CHANGE, *local_paths)
     with products_in(task.recipe.training.precision):
-        trainer = Trainer(task, run, console or Console(stderr=True), free)
+        trainer = Trainer(task, run, console or Console(stderr=True), free, watch)
         return trainer.run_all(resume, command)
 
 
@@ -98,8 +100,10 @@ class Trainer:
         run: Run,
         console: Console,
         free_to_change: Sequence[str] = FREE_TO_CHANGE,
+        watch: Watch | None = None,
     ) -> None:
         self.task = task
+        self.watch = watch
         self.run = run
         self.free_to_change = free_to_change
         self.config = task.recipe.training
@@ -314,6 +318,8 @@ class Trainer:
         if samples:
             self.journal.say("\n".join(samples))
         self.save(is_best=is_best)
+        if self.watch is not None:
+            self.watch(progress.step, metrics)
 
     def save(self, *, is_best: bool) -> None:
         carried = whole_carry(self.carry)
