@@ -128,15 +128,13 @@ def test_workers_share_a_study_and_one_may_die(recipe, tmp_path):
     assert len({tuple(trial.user_attrs["overrides"]) for trial in trials}) == 8
 
 
-def test_the_best_recipe_trains_as_its_trial_did(recipe, tmp_path, run_cli):
-    tuning = worker(recipe, tmp_path / "study", 3)
-    best = tuning.study.best_trial
-    ended = run_cli("train", tmp_path / "study/best.yaml", "-o", tmp_path / "again")
-    assert ended.returncode == 0, ended.stderr
-    from sightline.training.journal import read_log
+def test_the_best_recipe_trains_as_its_trial_did(recipe, tmp_path):
+    from sightline.training.loop import train
 
-    log = read_log(tmp_path / "again" / "log.jsonl")
-    assert min(e["loss"] for e in log if e["kind"] == "evaluation") == best.value
+    tuning = worker(recipe, tmp_path / "study", 3)
+    task = build_task(read_recipe(tmp_path / "study/best.yaml"))
+    outcome = train(task, tmp_path / "again", console=Console(quiet=True))
+    assert -outcome.progress.best == tuning.study.best_value
 
 
 def test_a_study_of_something_else_is_refused(recipe, tmp_path):

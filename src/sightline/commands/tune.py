@@ -96,12 +96,12 @@ def _report(tuning: Tuning) -> None:
 
 
 def _dashboard(folder: Path) -> None:
-    from sightline.training.tuning import storage_of
-
     if not (folder / "journal.log").exists():
         raise UserError(f"{folder} holds no study yet; run `sightline tune` first")
     try:
         from optuna_dashboard import run_server
     except ImportError:
         raise UserError("--dashboard needs another package: pip install optuna-dashboard") from None
+    from sightline.training.tuning import storage_of
+
     run_server(storage_of(folder))
