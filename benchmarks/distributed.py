@@ -48,7 +48,7 @@ from sightline.tasks.translate.recipe import TranslateRecipe
 from sightline.training.checkpoint import Run
 from sightline.training.loop import train
 
-PHOTOS, PAIRS, DEV = 300, 4000, 40
+PHOTOS, PAIRS, DEV = 120, 2000, 10
 
 
 def trainings(out: Path, steps: int) -> dict[str, Any]:
@@ -76,22 +76,22 @@ def trainings(out: Path, steps: int) -> dict[str, Any]:
     captioner = CaptionRecipe(
         manifest=str(out / "photos.jsonl"),
         features=str(out / "features"),
-        encoder=ImageEncoderConfig("efficientnet_lite0", size=128),
-        batching=BatchingConfig(size=32),
-        model=DecoderConfig(embedding=128, hidden=256, attention=AttentionConfig(size=128)),
+        encoder=ImageEncoderConfig("efficientnet_lite2", size=96),
+        batching=BatchingConfig(size=15),
+        model=DecoderConfig(embedding=64, hidden=96, attention=AttentionConfig(size=64)),
         search=SearchConfig(max_length=15, beam=2),
         training=training,
     )
-    hard = AttentionConfig(size=128, hard=True)
-    language = VocabularyConfig("bpe", 2000)
+    hard = AttentionConfig(size=64, hard=True)
+    language = VocabularyConfig("bpe", 1000)
     translator = TranslateRecipe(
         manifest=str(out / "pairs.jsonl"),
         source=language,
         target=language,
-        batching=BatchingConfig("token_budget", 2000),
-        encoder=RecurrentConfig(embedding=128, hidden=128),
+        batching=BatchingConfig("token_budget", 600),
+        encoder=RecurrentConfig(embedding=64, hidden=64),
         model=DecoderConfig(
-            embedding=128, hidden=256, gate=False, attention=AttentionConfig(size=128)
+            embedding=64, hidden=96, gate=False, attention=AttentionConfig(size=64)
         ),
         search=SearchConfig(max_length=30, beam=2),
         training=training,
@@ -188,7 +188,8 @@ def main() -> None:
     torch.set_num_threads(1)
     print(machine.describe())
     compare(given.out, given.steps)
-    kill(given.out, given.steps, given.kills)
+    if given.kills:
+        kill(given.out, given.steps, given.kills)
 
 
 if __name__ == "__main__":
