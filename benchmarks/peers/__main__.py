@@ -1,6 +1,6 @@
 """Beside the peers: the same work, by Sightline and by what users would take in its place.
 
-    python -m benchmarks.peers [--env FOLDER] [--pairs 4000] [--sentences 256] [--repeats 2]
+    python -m benchmarks.peers [--env FOLDER] [--pairs 4000] [--sentences 128] [--repeats 2]
 
 Installs joeynmt, CTranslate2 and pycocoevalcap from PyPI into FOLDER, an environment beside this
 one whose PyTorch it uses. Models are untrained, of multi30k-en-de's sizes; sentences and batches
@@ -86,7 +86,7 @@ def prepare(folder: Path, pairs: int, sentences: int) -> None:
     files.save_file(files.savable(model.state_dict()), untrained / files.WEIGHTS)
     shutil.rmtree(folder / "int16", ignore_errors=True)
     export(untrained, folder / "int16", "int16", None)
-    some = sorted(task.pairs[: 8 * BATCH], key=lambda pair: len(pair[1]))
+    some = sorted(task.pairs[: 6 * BATCH], key=lambda pair: len(pair[1]))
     batches = [some[i : i + BATCH] for i in range(0, len(some), BATCH)]
     kept = [(text, pair) for (text, _), pair in zip(lines["train"], task.pairs, strict=False)]
     work = {
@@ -96,7 +96,7 @@ def prepare(folder: Path, pairs: int, sentences: int) -> None:
         "tokens": sum(len(target) - 1 for _, target in some),
         "texts": [text for text, _ in kept[:sentences]],
         "sources": [source for _, (source, _) in kept[:sentences]],
-        "singly": 32,
+        "singly": 16,
     }
     (folder / "work.json").write_text(json.dumps(work))
 
@@ -177,7 +177,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers")
     parser.add_argument("--env", type=Path, default=Path.home() / ".cache" / "sightline-peers")
     parser.add_argument("--pairs", type=int, default=4000)
-    parser.add_argument("--sentences", type=int, default=256)
+    parser.add_argument("--sentences", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=2)
     given = parser.parse_args()
     python = install(given.env / "env")
