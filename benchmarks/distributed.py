@@ -103,8 +103,8 @@ def trainings(out: Path, steps: int) -> dict[str, Any]:
             model=replace(captioner.model, attention=hard),
             loss=LossConfig(hard=HardConfig()),
         ),
-        # SGD: Adam makes whole steps of gradients that are only rounding, and one draw that falls on
-        # the other side of a boundary changes all that is written after it
+        # SGD: Adam makes whole steps of gradients that are only rounding, and one draw that falls
+        # on the other side of a boundary changes all that is written after it
         "captioning, self-critical": replace(
             captioner,
             self_critical=5,
