@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageSequence
 from safetensors.torch import save_file
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
@@ -193,6 +193,22 @@ def test_the_figure_has_frames_and_bars(trained, exported, tmp_path):
         assert (np.abs(pixels.astype(int) - colour) < 6).all(1).sum() > 50
     found.figure(tmp_path / "b.svg", film.read_bytes())
     assert "<polyline" in (tmp_path / "b.svg").read_text()
+
+
+def test_the_moving_figure_shows_the_frames_in_time(trained, exported, tmp_path):
+    film = trained / "green-down.mp4"
+    found = exported.describe(film)
+    found.figure(tmp_path / "a.gif", film)
+    with Image.open(tmp_path / "a.gif") as moving_picture:
+        pages = [each.convert("RGB") for each in ImageSequence.Iterator(moving_picture)]
+        shown = moving_picture.info["duration"]
+    assert len(pages) == len(found.layout.times)
+    assert shown == 1500  # the last one; the others as long as in the film
+    heights = []
+    for page in pages:  # the square moves down
+        green = (np.abs(np.asarray(page).astype(int) - COLOURS["green"]) < 60).all(2)
+        heights.append(np.argwhere(green)[:, 0].mean())
+    assert heights == sorted(heights)
 
 
 def test_motion_enters_the_context_set(trained, tmp_path):
