@@ -30,6 +30,7 @@ from sightline.commands import (
     score,
     serve,
     train,
+    tune,
 )
 from sightline.data.progress import be_quiet
 from sightline.errors import UserError, missing_package
@@ -54,6 +55,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "serve": serve.serve,
     "models": models.models,
     "train": train.train,
+    "tune": tune.tune,
     "evaluate": evaluate.evaluate,
     "export": export.export,
     "calibrate": calibrate.calibrate,

@@ -290,6 +290,9 @@ class TrainingConfig:
     patience: Count = 0  # stop after this many evaluations without a better one; 0: never
     explode: AboveZero = 5.0  # stop when the loss exceeds this many times its first value
     tensorboard: bool = True
+    # A batch is computed in at least so many parts, whose gradients are added up: less memory. Of
+    # several processes (torchrun) each takes its share of them
+    accumulate: Positive = 1
     device: str = "auto"  # auto, cpu, cuda, cuda:1 …
     # bfloat16: products of matrices round their factors, and take half the time where the
     # processor knows that type; weights and sums stay in 32 bits
