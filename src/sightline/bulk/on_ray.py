@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -37,6 +38,7 @@ Died = RayError  # what ends `describe` then
 def cluster(address: str, cores: int) -> Iterator[int]:
     """The Ray at an address, or one that lives as long as this; how many cores it describes on."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # 15 otherwise: busy machines starve it
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it reports to its makers otherwise
     options: dict[str, Any] = {"address": address}
     if not address:
@@ -83,9 +85,9 @@ class Listing(Datasource):  # type: ignore[misc]  # Ray's
 class Actor:
     """A worker of the pool."""
 
-    def __init__(self, job: Job, files: Any, name: str) -> None:
+    def __init__(self, job: Job, files: dict[str, bytes], name: str) -> None:
         os.environ["OMP_NUM_THREADS"] = str(job.threads)
-        self.worker = Worker(replace(job, model=unpacked(ray.get(files), name)))
+        self.worker = Worker(replace(job, model=unpacked(files, name)))
 
     def __call__(self, table: pa.Table) -> pa.Table:
         return _table(self.worker.describe(fetched(_content(table))))
@@ -105,11 +107,11 @@ def describe(
     context.max_errored_blocks = -1 if size == 1 else 0
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     listing = Listing(shards, kind, seen.sorted(), size)
-    rows = ray.data.read_datasource(
-        listing, override_num_blocks=len(shards), num_cpus=0.5
-    ).map_batches(
+    found = ray.data.read_datasource(listing, override_num_blocks=len(shards), num_cpus=0.5)
+    warnings.filterwarnings("ignore", ".*ray_remote_args")  # there is no other way before 2.64
+    rows = found.map_batches(
         Actor,
-        fn_constructor_args=(job, ray.put(job.files()), job.fingerprint()),
+        fn_constructor_args=(job, job.files(), job.fingerprint()),
         batch_size=None,
         batch_format="pyarrow",
         compute=ActorPoolStrategy(size=workers),
