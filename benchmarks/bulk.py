@@ -104,7 +104,7 @@ def workers_of(driver: int) -> list[int]:
             name = Path(f"/proc/{each}/cmdline").read_bytes()
         except OSError:
             continue
-        if b"ray::" in name and b"Actor" in name or b"spawn_main" in name:
+        if (b"ray::" in name and b"Actor" in name) or b"spawn_main" in name:
             found.append(each)
     return found
 
