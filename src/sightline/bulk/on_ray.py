@@ -39,6 +39,7 @@ def cluster(address: str, cores: int) -> Iterator[int]:
     """The Ray at an address, or one that lives as long as this; how many cores it describes on."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_worker_niceness", "0")  # 15 otherwise: busy machines starve it
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # those of its statistics
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it reports to its makers otherwise
     options: dict[str, Any] = {"address": address}
     if not address:

@@ -13,6 +13,7 @@ import io
 import itertools
 import lzma
 import os
+import re
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -60,7 +61,7 @@ class Kind:
     column: str = ""  # of tables; none: the only one that can be meant
 
     def wants(self, name: str) -> bool:
-        return name.lower().endswith(MEDIA[self.medium])
+        return _bare(name).lower().endswith(MEDIA[self.medium])
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,15 @@ def batches(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
 
 
 def key_of(place: str) -> str:
-    """The place in UTF-8, as file names need not be."""
+    """The place in UTF-8, as file names need not be; an address without what opens the store."""
+    if is_address(place):
+        return re.sub(r"://[^/@]*@", "://", _bare(place))
     return os.fsencode(place).decode("utf-8", "backslashreplace")
+
+
+def _bare(place: str) -> str:
+    """An address without its options (?region=…)."""
+    return place.partition("?")[0] if is_address(place) else place
 
 
 def _folder(folder: str, kind: Kind) -> Iterator[Shard]:
@@ -164,7 +172,7 @@ def _files(places: Sequence[str], kind: Kind) -> Iterator[Shard]:
 
 def _holds(place: str, kind: Kind, named: bool = False) -> Literal["tar", "table", "lines"] | None:
     """Which file of many inputs it is, if it is one."""
-    name = place.lower()
+    name = _bare(place).lower()
     if name.endswith(TAR):
         return "tar"
     if name.endswith(TABLE):
@@ -193,13 +201,17 @@ def _wanted(
     file: BinaryIO, place: str, kind: Kind
 ) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
     """WebDataset's shards are plain archives: of a sample's members, the one of the medium."""
-    packed = not place.lower().endswith(".tar")
+    packed = not _bare(place).lower().endswith(".tar")
     with tarfile.open(fileobj=file, mode="r|gz" if packed else "r:") as archive:
         for member in archive:
             hidden = PurePosixPath(member.name).name.startswith(".")
             if member.isreg() and not hidden and kind.wants(member.name):
                 yield archive, member
             archive.members = []  # it would keep every header
+        if not packed:  # of a cut archive, tarfile says nothing
+            file.seek(archive.offset)
+            if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+                raise EOFError("the archive ends early")
 
 
 def _rows(place: str, kind: Kind) -> Iterator[Item]:
@@ -217,7 +229,7 @@ def _rows(place: str, kind: Kind) -> Iterator[Item]:
 
 def _lines(place: str, kind: Kind) -> Iterator[Item]:
     """A line longer than may be held is an error, and read over."""
-    unpack = UNPACK.get(os.path.splitext(place)[1].lower())
+    unpack = UNPACK.get(os.path.splitext(_bare(place))[1].lower())
     with opened(place) as raw, unpack(raw) if unpack else raw as file:
         for number, line in enumerate(iter(lambda: file.readline(LARGEST), b""), start=1):
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
@@ -315,7 +327,7 @@ def _matches(pattern: str) -> list[str]:
     if is_address(pattern):
         start, mark, options = pattern.partition("?")  # a ? is no wildcard in an address
         fixed = start[: next(i for i, c in enumerate(start) if c in "*[")].rpartition("/")[0]
-        places = (place.partition("?")[0] for place in _below(fixed + mark + options))
+        places = map(_bare, _below(fixed + mark + options))
         found = [place + mark + options for place in places if fnmatch.fnmatchcase(place, start)]
     else:
         found = sorted(place for place in glob.iglob(pattern, recursive=True))
