@@ -51,12 +51,13 @@ def cluster(address: str, cores: int) -> Iterator[int]:
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UserError(f"no Ray at {address or 'this machine'}: {error}") from None
     try:
-        yield cores if not address else int(ray.cluster_resources().get("CPU", 1))
+        has: Any = ray
+        yield cores if not address else int(has.cluster_resources().get("CPU", 1))
     finally:
         ray.shutdown()
 
 
-class Listing(Datasource):  # type: ignore[misc]  # Ray's
+class Listing(Datasource):
     """The items of shards that have no outcome yet: a task for each shard."""
 
     def __init__(

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,8 +18,7 @@ from sightline.bulk.worker import Job, Worker, lost
 from sightline.data.durable import locked
 from sightline.data.progress import is_quiet
 from sightline.errors import UserError
-from sightline.runtime.model_folder import find_model
-from sightline.runtime.onnx import processors
+from sightline.runtime.model_folder import find_model, processors
 from sightline.tasks.command_line import note
 
 Engine = Literal["local", "ray"]
@@ -63,7 +62,7 @@ def run(
     """Give every input an outcome; a UserError where there is nothing to begin with."""
     began = time.monotonic()
     job = Job(find_model(model).absolute(), task, asked or {}, threads)
-    kind, size = _kind(job, column)
+    job, kind, size = _opened(job, column)
     work = _Work(list(shards(sources, kind)), kind, job, size, plan)
     folder = output / f"model={job.fingerprint()}"
     about = {"model": str(model), "asked": dict(job.asked), "version": __version__}
@@ -86,15 +85,18 @@ def run(
     return Summary(folder, new - bad, bad, before, results.dropped, seconds)
 
 
-def _kind(job: Job, column: str) -> tuple[Kind, int]:
-    """What the model reads, and how many of it a worker takes together; opens it to see that it
-    can be opened."""
+def _opened(job: Job, column: str) -> tuple[Job, Kind, int]:
+    """What the model reads, and how many of it a worker takes together; a model that cannot be
+    opened is an error here, before there are workers."""
     from sightline.tasks import spec_of
 
     describer = Worker(job).describer
-    takes = describer.reader.takes
-    kind = Kind(takes, spec_of(describer.task).medium if takes == "file" else "source", column)
-    return kind, TEXTS if takes == "text" else SEARCHES * describer.reader.batch
+    spec, takes = spec_of(describer.task), describer.reader.takes
+    home = spec.recipe.__module__
+    known = replace(job, home="" if home.startswith("sightline.") else home)
+    if takes == "text":
+        return known, Kind(takes, "source", column), TEXTS
+    return known, Kind(takes, spec.medium, column), SEARCHES * describer.reader.batch
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,7 @@ def _wanted(
             hidden = PurePosixPath(member.name).name.startswith(".")
             if member.isreg() and not hidden and kind.wants(member.name):
                 yield archive, member
-            archive.members = []  # it would keep every header
+            vars(archive)["members"].clear()  # it would keep every header
         if not packed:  # of a cut archive, tarfile says nothing
             file.seek(archive.offset)
             if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):

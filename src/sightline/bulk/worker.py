@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import math
 import os
@@ -34,6 +35,7 @@ class Job:
     task: str = ""  # "": any
     asked: Mapping[str, Any] = field(default_factory=dict)  # `Options` that are not the model's own
     threads: int = 1  # of one worker
+    home: str = ""  # the module of a task that is defined outside Sightline
 
     def files(self) -> dict[str, bytes]:
         """The model, to be sent to where it is not."""
@@ -72,6 +74,7 @@ class Worker:
     def __init__(self, job: Job) -> None:
         from sightline.tasks import load_for
 
+        _register(job.home)
         self.describer: Describer = load_for(job.model, job.task)
         self.ask = replace(self.describer.defaults, **job.asked)
         self.describer.check(self.ask)
@@ -112,6 +115,16 @@ class Worker:
             text = str(error)
             known = text.find("(bytes): ")
             raise DataError(f"{item.key}: {text[known + 9 :] if known >= 0 else text}") from None
+
+
+def _register(home: str) -> None:
+    """The tasks of a module, where this process does not have them yet."""
+    from sightline.tasks import register, task_names
+    from sightline.tasks.spec import TaskSpec
+
+    for value in vars(importlib.import_module(home)).values() if home else ():
+        if isinstance(value, TaskSpec) and value.name not in task_names():
+            register(value)
 
 
 def fetched(items: Sequence[Item]) -> list[Item]:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperCommand
 
@@ -29,7 +28,7 @@ class OrMany(TyperCommand):
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
-    ) -> click.Context:
+    ) -> Any:
         if any(each.partition("=")[0] == ENGINE for each in args):
             other = _command(info_name or "", self.task)
             return other.make_context(info_name, args, parent, **extra)
@@ -40,7 +39,7 @@ def or_many(task: str) -> type[OrMany]:
     return type("OrMany", (OrMany,), {"task": task})
 
 
-def _command(name: str, task: str) -> click.Command:
+def _command(name: str, task: str) -> Any:
     app = typer.Typer(add_completion=False)
     app.command(name)(_many(task))
     return typer.main.get_command(app)
