@@ -24,6 +24,7 @@ from benchmarks.data import data_path
 from benchmarks.machine import describe as machine
 from sightline.bulk.results import Results
 from sightline.bulk.sources import Item, Kind, Shard, batches, shards
+from sightline.media.text import read_lines
 
 PHOTOS, SENTENCES, ROWS = 160, 1000, 20_000
 YEAR = 365.25 * 24 * 3600
@@ -69,7 +70,7 @@ def photos(model: str) -> None:
 
 
 def sentences(model: str) -> None:
-    lines = data_path("multi30k", "test2016.en").read_text(encoding="utf-8").splitlines()
+    lines = read_lines(data_path("multi30k", "test_2016_flickr.en.gz"))
     describer = sightline.load(model)
     describer.describe(lines[:64])
     words = sum(len(line.split()) for line in lines) / len(lines)
