@@ -246,6 +246,16 @@ def test_the_command_describes_it(exported):
     assert run("describe", "abcd", "--model", exported).strip() == "dcba"
 
 
+def test_very_many_are_described(exported, tmp_path):
+    (tmp_path / "words.txt").write_text("abcd\nhg\n")
+    run(
+        "describe", tmp_path / "words.txt", "--engine", "local", "--workers", 1,
+        "--model", exported, "--format", "jsonl", "--output", tmp_path / "out",
+    )  # fmt: skip
+    (part,) = tmp_path.glob("out/*/part-00000.jsonl")
+    assert [json.loads(line)["text"] for line in part.open()] == ["dcba", "gh"]
+
+
 def test_it_is_drawn(exported, tmp_path):
     sightline.load(exported).describe("abcd").figure(tmp_path / "looks.png")
     assert (tmp_path / "looks.png").stat().st_size > 1000
