@@ -4,12 +4,12 @@ import io
 import re
 
 import pytest
-from films import moving, write_film
 from PIL import Image
 from serving import serving
 from steps import wait_for
 
 import sightline
+from films import moving, write_film
 from sightline.tasks.clip.parts import sample_clips
 
 pytest.importorskip("av", reason="clips need PyAV")
