@@ -158,6 +158,42 @@ def test_evaluate_gives_perplexity_over_all_captions(trained):
     assert low <= scores["corpus"]["perplexity"] <= high
 
 
+def test_evaluate_reads_and_encodes_each_clip_once(trained, exported, tmp_path, monkeypatch):
+    """And finds what is found one by one."""
+    from sightline.tasks import encoded
+    from sightline.tasks.evaluation import evaluate_manifest
+
+    counts = {"read": 0, "encoded": 0}
+    read, encode = type(exported.reader).read, type(exported.encoder).encode
+
+    def reading(self, source, **options):
+        counts["read"] += 1
+        return read(self, source, **options)
+
+    def encoding(self, inputs):
+        counts["encoded"] += len(inputs)
+        return encode(self, inputs)
+
+    monkeypatch.setattr(type(exported.reader), "read", reading)
+    monkeypatch.setattr(type(exported.encoder), "encode", encoding)
+    found = evaluate_manifest(exported, trained / "films.jsonl", "train", None)
+    assert counts == {"read": 9, "encoded": 9}
+    monkeypatch.undo()
+    for example, one in zip(found.examples, found.descriptions, strict=True):
+        alone = exported.describe(example.media)
+        assert one.text == alone.text
+        assert one.log_probs == pytest.approx(alone.log_probs, abs=1e-4)
+        assert one.attention == pytest.approx(alone.attention, abs=1e-4)
+        (likely,) = likelihoods(exported, [example.media], [example.targets])
+        perplexity = found.scores["per_item"][example.id]["perplexity"]
+        assert perplexity == pytest.approx(math.exp(-np.mean(likely)), rel=1e-4)
+    # of different lengths
+    short = write_film(tmp_path / "short.mp4", plain((9, 9, 9), 2))
+    films = [trained / "red-up.mp4", short]
+    context = encoded.together([exported.encode(exported.reader.read(f)[0]) for f in films])
+    assert context.mask.sum(1).tolist() == [4, 2]
+
+
 def test_a_running_description(trained, exported, tmp_path):
     film = write_film(
         tmp_path / "long.mp4",
