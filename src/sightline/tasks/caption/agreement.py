@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from sightline.data.imagenet import imagenet_words
+from sightline.data.imagenet import animals
 
 ARTICLES = ("a", "an")
-ANIMALS = 398  # ImageNet's first classes; each of them can be counted
 _VOWEL = re.compile(r"[aeio]|u(?!ni(?!n|m)|s[aeu]|t[ei]|k|r[aeiou])|hours?$|hono|heir|atm$")
 _CONSONANT = re.compile(r"one(?!i)|once|eu|ewe")  # after all
 _COUNTS = "two three four five six seven eight nine ten several many few both multiple various"
@@ -41,8 +40,7 @@ def plural(word: str) -> str:
 
 def plurals() -> dict[str, str]:
     """The plural of each animal that the classifier knows."""
-    named = imagenet_words().items()
-    return {word: plural(word) for word, classes in named if min(classes) < ANIMALS}
+    return {word: plural(word) for word in animals()}
 
 
 def agreed(words: Sequence[str], names: dict[str, str]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sightline.data.imagenet import animals
 from sightline.data.manifest import normalise_caption
 from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.errors import CheckpointError
@@ -60,6 +61,13 @@ class CaptionCodec(Codec):
         """Of the animals that captions seldom name; the decoder knows how to write the others."""
         ids = self.vocab.ids
         return {w: many for w, many in plurals().items() if ids.get(w, 0) >= self.search.common}
+
+    @property
+    def sure_from(self) -> NDArray[np.float32]:
+        least = super().sure_from
+        of_things = np.maximum(least, self.search.sure_of_things)
+        is_animal = np.array([token in animals() for token in self.vocab.tokens])
+        return np.where(is_animal, least, of_things)
 
     def split(self, text: str) -> list[str]:
         return self.vocab.split(normalise_caption(text))
