@@ -103,6 +103,7 @@ class SearchConfig:
     # (encoder.tags), until it is written; 0: not at all
     naming: Weight = 0.0
     sure: Share = 0.3  # the probability from which the classifier counts as sure
+    sure_of_things: Share = 0.3  # the same of what is no animal: a photo has many things
     common: Count = 500  # so many of the commonest words are left to the decoder
 
 
