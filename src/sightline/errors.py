@@ -98,6 +98,7 @@ _EXTRAS = {
     "audio": ("soundfile", "soxr", "kaldi_native_fbank"),
     "video": ("av",),
     "tune": ("optuna",),
+    "scale": ("ray", "pyarrow"),
 }
 
 

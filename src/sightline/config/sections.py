@@ -73,7 +73,9 @@ class ImageEncoderConfig:
     # A file, package:NAME, hub:NAME or a run that trained its encoder; `default`: as published;
     # `initial`: that of `training.initial`, which then stays part of the model
     weights: str = "default"
-    stride: int | None = None  # of the feature map, 16 or 32; null: the network's usual one
+    # Of the feature map, 16 or 32; 0: one vector, VGG's FC-4096 (of a whole weight file) or the
+    # mean of another network's last map; null: the network's usual one
+    stride: int | None = None
     size: Positive | None = None  # of the input in pixels; null: the network's usual one
     # How a picture is made square: the middle of it, or all of it; null: the network's usual way
     mode: Literal["crop", "squeeze"] | None = None
@@ -101,6 +103,7 @@ class SearchConfig:
     # (encoder.tags), until it is written; 0: not at all
     naming: Weight = 0.0
     sure: Share = 0.3  # the probability from which the classifier counts as sure
+    sure_of_things: Share = 0.3  # the same of what is no animal: a photo has many things
     common: Count = 500  # so many of the commonest words are left to the decoder
 
 

@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.errors import UserError, VideoError, VideoKindError, VideoSizeError, install
+from sightline.errors import (
+    MissingPackageError,
+    VideoError,
+    VideoKindError,
+    VideoSizeError,
+    install,
+)
 from sightline.media.files import Source, name_of, opened
 from sightline.media.shots import CutDetector
 
@@ -316,7 +322,7 @@ def _container(source: Source, name: str) -> Iterator[InputContainer]:
     try:
         import av
     except ModuleNotFoundError:
-        raise UserError(f"clips need PyAV: {install('video')}") from None
+        raise MissingPackageError(f"clips need PyAV: {install('video')}") from None
     with opened(source, name, "video", VideoError) as file:
         try:
             # a file of ours is given, not its name, and no other may be opened from inside it

@@ -273,8 +273,12 @@ class Trainer:
         step = self.progress.step + 1
         if step % LOG_EVERY and step != self.config.steps:
             return
-        total = {key: sum(row[key] for row in self.recent) for key in self.recent[0]}
-        mean = {key: value / len(self.recent) for key, value in total.items()}
+        columns: dict[str, list[float]] = {}  # a part that only begins later has fewer numbers
+        for row in self.recent:
+            for key, value in row.items():
+                columns.setdefault(key, []).append(value)
+        total = {key: sum(column) for key, column in columns.items()}
+        mean = {key: total[key] / len(column) for key, column in columns.items()}
         values = {
             "epoch": self._epochs(progressed=1),
             "loss": total["nats"] / max(1, total["tokens"]),

@@ -38,12 +38,22 @@ class SelfCritical(Likelihood):
     """The loss whose gradient is −∂E[r]/∂θ, estimated with `samples` outputs per example.
 
     <unk> is never drawn. A model that is not in training gets the likelihood of the targets.
+
+    A temperature below 1 draws likelier outputs: a model that was trained with smoothed labels
+    gives a tenth of every word to chance. They are credited as of p all the same, which raises what
+    scores above the other samples, but is no longer the gradient of an expectation under p.
     """
 
     def __init__(
-        self, reward: Reward, samples: int, max_length: int, config: LossConfig | None = None
+        self,
+        reward: Reward,
+        samples: int,
+        max_length: int,
+        config: LossConfig | None = None,
+        temperature: float = 1.0,
     ) -> None:
         super().__init__(config)
+        self.temperature = temperature
         self.reward = reward
         self.samples = samples
         self.max_length = max_length
@@ -110,8 +120,15 @@ class SelfCritical(Likelihood):
         start = stepper.start(fixed)
         assert isinstance(start, DecoderState)
         begun = Started(stepper, replace(start, expected=expected))
-        options = {"max_length": self.max_length, "samples": self.samples}
-        drawn = search.sample(begun, fixed, **options, seed=seed, indices=indices)
+        drawn = search.sample(
+            begun,
+            fixed,
+            max_length=self.max_length,
+            samples=self.samples,
+            temperature=self.temperature,
+            seed=seed,
+            indices=indices,
+        )
         return [hypothesis for hypotheses in search.finish(drawn) for hypothesis in hypotheses]
 
 

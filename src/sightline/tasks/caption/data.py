@@ -138,8 +138,11 @@ class CaptionData(ManifestData):
 
         recipe = self.recipe
         references = {e.id: [text for text, _ in self.trusted(e)] for e in self.train}
-        reward = CaptionReward(self.vocab, references, **vars(recipe.reward))
-        return SelfCritical(reward, recipe.self_critical, recipe.search.max_length, recipe.loss)
+        weights = vars(recipe.reward).copy()
+        temperature = weights.pop("temperature")
+        reward = CaptionReward(self.vocab, references, **weights)
+        length = recipe.search.max_length
+        return SelfCritical(reward, recipe.self_critical, length, recipe.loss, temperature)
 
     def epoch(self, number: int) -> Minibatches:
         sequences = [self._sequences(numbers) for _, numbers in self.examples]

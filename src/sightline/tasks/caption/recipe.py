@@ -17,6 +17,8 @@ class RewardConfig:
     cider: config.Weight = 1.0
     meteor: config.Weight = 0.0
     fluency: config.Weight = 0.0  # the share of four words in a row that some training caption has
+    # Captions are drawn from p^(1/temperature): below 1, likelier ones
+    temperature: config.AboveZero = 1.0
 
 
 @dataclass(frozen=True)
