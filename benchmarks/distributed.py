@@ -152,12 +152,12 @@ def compare(out: Path, steps: int, only: str = "") -> None:
             print(f"  {count}: apart {apart:.1e}, at most {most:.1e}; {seconds:.1f} s", flush=True)
 
 
-def kill(out: Path, steps: int, kills: int) -> None:
+def kill(out: Path, steps: int, kills: int, seed: int) -> None:
     recipe = trainings(out, steps)["translation"]
     training = replace(recipe.training, accumulate=4, save_every=max(1, steps // 25), keep=1)
     recipe = replace(recipe, model=replace(recipe.model, dropout=0.2), training=training)
     task = build_task(recipe)
-    first, chance = flat(task), random.Random(1)
+    first, chance = flat(task), random.Random(seed)
     shutil.rmtree(out / "whole", ignore_errors=True)
     began = time.perf_counter()
     processes.run(2, go, task, out / "whole")
@@ -190,6 +190,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.distributed")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1, help="of the moments")
     parser.add_argument("--only", default="", help="trainings with this in their name")
     parser.add_argument("--out", type=Path, default=Path("runs/distributed"))
     given = parser.parse_args()
@@ -198,7 +199,7 @@ def main() -> None:
     print(machine.describe())
     compare(given.out, given.steps, given.only)
     if given.kills:
-        kill(given.out, given.steps, given.kills)
+        kill(given.out, given.steps, given.kills, given.seed)
 
 
 if __name__ == "__main__":
