@@ -167,7 +167,10 @@ def kill(out: Path, steps: int, kills: int, seed: int) -> None:
         then, folder = (2, 2, 1, 4)[number % 4], out / "killed"
         shutil.rmtree(folder, ignore_errors=True)
         workers = processes.start(2, go, task, folder)
-        time.sleep(chance.uniform(0.05, 0.95) * seconds)
+        at = chance.randrange(steps - 5)  # other jobs make a moment's place in the run uncertain
+        while reached_step(folder) < at:
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0, 1.5 * seconds / steps))
         victim = chance.randrange(2)
         os.kill(workers[victim].pid, signal.SIGKILL)
         for worker in workers:
@@ -184,6 +187,11 @@ def kill(out: Path, steps: int, kills: int, seed: int) -> None:
             f"{then}: {same}",
             flush=True,
         )
+
+
+def reached_step(run: Path) -> int:
+    newest = Run(run).newest()
+    return 0 if newest is None else int(newest.name.removeprefix("step-"))
 
 
 def main() -> None:
