@@ -283,8 +283,10 @@ def test_no_file_of_the_package_knows_a_task_by_name():
     """Outside tasks/, data files aside, no task is named in code."""
     source = Path(sightline.__file__).parent
     names = tasks.task_names()
-    # COCO's files and people's tables have a key "caption": it is no task's name there
+    # files of COCO and of judgements, and people's tables, have keys "caption" and "answer": these
+    # are no task's name there
     formats = ("data/converters", "data/manifest.py", "metrics/files.py")
+    formats += ("metrics/judgements.py", "serve/judging.py")
     for path in sorted(source.rglob("*.py")):
         if any(path.is_relative_to(source / each) for each in ("tasks", *formats)):
             continue

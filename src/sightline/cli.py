@@ -23,6 +23,7 @@ from sightline.commands import (
     evaluate,
     export,
     features,
+    judge,
     many,
     models,
     prepare,
@@ -30,6 +31,7 @@ from sightline.commands import (
     score,
     serve,
     train,
+    tune,
 )
 from sightline.data.progress import be_quiet
 from sightline.errors import UserError, missing_package
@@ -49,9 +51,12 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
     "describe": describe.describe,
     "score": score.score,
+    "judge": judge.judge,
+    "judgements": judge.judgements,
     "serve": serve.serve,
     "models": models.models,
     "train": train.train,
+    "tune": tune.tune,
     "evaluate": evaluate.evaluate,
     "export": export.export,
     "calibrate": calibrate.calibrate,
