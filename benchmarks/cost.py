@@ -144,7 +144,8 @@ def ray_adds(folder: Path, size: int, count: int = 400) -> None:
     job = Job(find_model("en-de"))
     with on_ray.cluster("", 1):
         given = list(shards([str(listed)], Kind("text", "source"))), Kind("text", "source"), Seen()
-        first, driver, rows = 0.0, 0.0, 0
+        first = before = 0.0
+        rows = 0
         for some in on_ray.describe(*given, job, 1, size):
             if not first:
                 first = time.perf_counter()
