@@ -24,6 +24,7 @@ from sightline.tasks.command_line import note
 Engine = Literal["local", "ray"]
 TEXTS = 256  # lines that a worker takes together
 SEARCHES = 2  # of files: as many as so many searches do
+LARGER = 4  # times as many on Ray, to which every batch is work: docs/lab/cost.md
 SYNCED = 0.25  # seconds from one sync of the journal to the next, at least
 TOLD = 30.0  # seconds from one line of a log to the next
 
@@ -151,7 +152,7 @@ def _on_ray(work: _Work, results: Results) -> Iterator[list[Row]]:
     with on_ray.cluster(work.plan.address, wanted) as cores:
         given = work.shards, work.kind, results.seen, work.job, work.workers(cores)
         try:
-            yield from on_ray.describe(*given, work.size)
+            yield from on_ray.describe(*given, LARGER * work.size)
             return
         except on_ray.Died as error:
             note(f"once more, input by input: {str(error).splitlines()[0]}")
