@@ -170,6 +170,13 @@ def test_object_stores_through_pyarrow(photos, tmp_path, monkeypatch):
     assert [shard.count(PICTURES) for shard in found] == [None, 1, 1]
 
 
+def test_large_inputs_travel_in_small_batches(monkeypatch):
+    monkeypatch.setattr(sources, "TOGETHER", 10)
+    items = [Item(str(size), data=b"x" * size) for size in (1, 1, 1, 20, 1, 6, 6, 1)]
+    sizes = [[len(item.data) for item in batch] for batch in sources.batches(items, 3)]
+    assert sizes == [[1, 1, 1], [20], [1, 6, 6], [1]]
+
+
 # ------------------------------------------------------------------------------------- results
 
 

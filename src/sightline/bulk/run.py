@@ -156,7 +156,11 @@ def _on_ray(work: _Work, results: Results) -> Iterator[list[Row]]:
             return
         except on_ray.Died as error:
             note(f"once more, input by input: {str(error).splitlines()[0]}")
-        yield from on_ray.describe(*given, 1)
+        try:
+            yield from on_ray.describe(*given, 1)
+        except on_ray.Died as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"Ray ended ({reason}); the same command again continues") from None
     for item in work.pending(results):
         yield [lost(item)]
 
