@@ -17,6 +17,7 @@ MEGABYTES = {
     "en-fr": 15,
     "penn": 4,
     "hull": 1,
+    "trec": 3,
 }
 
 
@@ -80,3 +81,18 @@ def test_a_clip_is_described_with_its_moments():
     late = found.attention[found.tokens.index("bird")][times >= 4].sum()
     assert late > 0.7
     assert model.describe(sample.read_bytes()).text == found.text
+
+
+def test_a_classifier_tells_what_is_asked_for():
+    model = sightline.load("trec")
+    for question, wanted in (
+        ("How far is the moon?", "number"),
+        ("Who wrote the first opera?", "human"),
+        ("Where do penguins live?", "location"),
+        ("Why is the sky blue?", "description"),
+        ("What does NASA stand for?", "abbreviation"),
+    ):
+        assert model.describe(question).text == wanted
+    assert model.describe("").text == ""
+    for odd in ("Glorp", "?", "\u732b \U0001f600", "what " * 2000):
+        assert np.isfinite(model.describe(odd).score)
