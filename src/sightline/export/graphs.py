@@ -221,6 +221,9 @@ def _glimpse(
         summed = config.attention.cumulative
         both = g("Add", "attended", made["weights"]) if summed else made["weights"]
         made["attended"] = g("Identity", both)
+        if summed and config.attention.window:  # which follows the last weights
+            inputs["last"] = (FLOAT, ("rows", "positions"))
+            made["last"] = g("Identity", made["weights"])
     mix = g.mix(rows, "mixed", "factors") if whole else g("MatMul", rows, "mixed")
     context = g("Reshape", mix, g.shape(-1, gates + size))
     if config.gate:
