@@ -43,7 +43,7 @@ def background(random: np.random.Generator, side: int) -> np.ndarray:
     picture += columns[None, :, None]
     for _ in range(max(4, side * side // 60_000)):
         height, width = random.integers(8, 90, 2)
-        top, left = random.integers(0, side - 90, 2)
+        top, left = random.integers(0, max(1, side - 90), 2)
         grey = random.integers(20, 180) + random.integers(-12, 13, 3)
         picture[top : top + height, left : left + width] = grey.clip(0, 255)
     return picture
@@ -70,14 +70,16 @@ def _disc(random: np.random.Generator, colour: str, digit: str | None) -> Image.
     return disc
 
 
-def draw(random: np.random.Generator, side: int) -> tuple[np.ndarray, str]:
+def draw(
+    random: np.random.Generator, side: int, digits: int = WITH_DIGIT, blank: int = BLANK
+) -> tuple[np.ndarray, str]:
     """A picture (side, side, 3) and what is to be read in it."""
     picture = background(random, side)
     colours = random.permutation(list(COLOURS))
     read: dict[str, str] = {}
     places: list[np.ndarray] = []
-    for number, colour in enumerate(map(str, colours[: WITH_DIGIT + BLANK])):
-        digit = str(random.integers(10)) if number < WITH_DIGIT else None
+    for number, colour in enumerate(map(str, colours[: digits + blank])):
+        digit = str(random.integers(10)) if number < digits else None
         while True:
             place = random.integers(4, side - DISC - 4, 2)
             if all(np.abs(place - other).max() > DISC + 8 for other in places):
