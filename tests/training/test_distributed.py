@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from benchmarks import processes
 from rich.console import Console
 from safetensors.torch import load_file
 
-import processes
 from given import given, vectors
 from sightline.config import (
     AttentionConfig,
