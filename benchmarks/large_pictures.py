@@ -70,6 +70,15 @@ def _disc(random: np.random.Generator, colour: str, digit: str | None) -> Image.
     return disc
 
 
+def _places(random: np.random.Generator, side: int, count: int) -> np.ndarray:
+    """Corners of discs that do not touch, (count, 2)."""
+    while True:
+        places = random.integers(4, side - DISC - 4, (count, 2))
+        apart = np.abs(places[:, None] - places).max(2) + side * np.eye(count)
+        if apart.min() > DISC + 8:
+            return places
+
+
 def draw(
     random: np.random.Generator, side: int, digits: int = WITH_DIGIT, blank: int = BLANK
 ) -> tuple[np.ndarray, str]:
@@ -77,16 +86,11 @@ def draw(
     picture = background(random, side)
     colours = random.permutation(list(COLOURS))
     read: dict[str, str] = {}
-    places: list[np.ndarray] = []
+    places = _places(random, side, digits + blank)
     for number, colour in enumerate(map(str, colours[: digits + blank])):
         digit = str(random.integers(10)) if number < digits else None
-        while True:
-            place = random.integers(4, side - DISC - 4, 2)
-            if all(np.abs(place - other).max() > DISC + 8 for other in places):
-                break
-        places.append(place)
         disc = _disc(random, colour, digit)
-        top, left = place
+        top, left = places[number]
         under = Image.fromarray(picture[top : top + DISC, left : left + DISC])
         under.paste(disc, mask=disc)
         picture[top : top + DISC, left : left + DISC] = np.asarray(under)
