@@ -90,6 +90,20 @@ class ImageEncoderConfig:
 
 
 @dataclass(frozen=True)
+class GlimpseConfig:
+    """An encoder whose cost does not grow with the picture (`nn/encoders/glimpses.py`)."""
+
+    coarse: Positive = 384  # pixels on the long side of the first look
+    glimpses: Positive = 6  # at full resolution
+    side: Positive = 96  # of a glimpse in the picture's pixels
+    apart: Positive = 48  # pixels between the centres of two glimpses, at least
+    dimension: Positive = 128  # D
+    # In training the first look is as coarse as that of pictures up to so many pixels on a side
+    largest: Positive = 12000
+    explore: Weight = 1.0  # in training: how much chance there is in where glimpses go
+
+
+@dataclass(frozen=True)
 class SearchConfig:
     """The beam search of evaluation, and the default of `describe` and `translate`."""
 
