@@ -33,8 +33,15 @@ class WithCtc(Likelihood):
     def __call__(
         self, model: EncoderDecoder, batch: Batch, state: DecoderState | None = None
     ) -> tuple[Loss, DecoderState | None]:
-        loss, state = super().__call__(model, batch, state)
         head = getattr(model.encoder, "ctc", None)
+        if model.training and isinstance(head, torch.nn.Linear) and self._alone():
+            context, targets = self.read(model, batch)
+            tokens = int((targets[:, 1:] != PAD).sum())
+            nats = ctc_loss(head(context.values), context, targets)
+            each = nats / max(1, tokens)
+            parts = {"ctc": float(each.detach())}
+            return Loss(self.config.ctc * each, float(nats.detach()), tokens, parts), None
+        loss, state = super().__call__(model, batch, state)
         if not model.training or not isinstance(head, torch.nn.Linear):
             return loss, state
         assert state is not None
@@ -43,6 +50,11 @@ class WithCtc(Likelihood):
         each = nats / max(1, loss.tokens)
         parts = loss.parts | {"ctc": float(each.detach())}
         return replace(loss, total=loss.total + self.config.ctc * each, parts=parts), state
+
+    def _alone(self) -> bool:
+        """Whether this batch is one in which the decoder has no part."""
+        share = self.config.ctc_alone
+        return share > 0 and float(torch.rand(())) < share
 
 
 def ctc_loss(logits: Tensor, context: ContextSet, targets: Tensor) -> Tensor:
