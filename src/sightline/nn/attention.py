@@ -17,7 +17,6 @@ from torch.nn import functional as F
 
 from sightline.config import AttentionConfig
 from sightline.nn.kernels import fused
-from sightline.nn.kernels.reading import WeightedSums
 from sightline.types import ContextSet
 
 
@@ -59,12 +58,9 @@ class Attention(nn.Module):
         previous: Tensor,  # (N, M): the last step's weights, or their sum; zeros at the start
         chosen: Tensor | None = None,  # (N,): hard attention looks here instead of sampling
         expected: Tensor | None = None,  # (N,) bool: hard attention uses α here, else samples
-        sums: WeightedSums | None = None,  # of the context's values, where they are read often
     ) -> Focus:
         weights = self.normalise(self.scores(query, context, previous), context, previous)
         used = self.look(weights, chosen, expected)
-        if sums is not None:
-            return Focus(weights, used, sums(used))
         groups, positions, _ = context.values.shape
         # φ: the weighted sum of the values, (N, D), without copying them per row
         summed = torch.bmm(used.view(groups, -1, positions), context.values).flatten(0, 1)

@@ -23,7 +23,6 @@ from sightline.nn.heads import CopyHead, PointerHead, VocabularyHead, build_head
 from sightline.nn.kernels import fused
 from sightline.nn.kernels.fused import Steps
 from sightline.nn.kernels.packing import Packing
-from sightline.nn.kernels.reading import WeightedSums
 from sightline.nn.recurrent import Recurrent, RecurrentState
 from sightline.types import ContextSet
 
@@ -190,16 +189,12 @@ class Decoder(nn.Module):
         """Every step in turn, for any cell and attention."""
         projected = self.recurrent.project(inputs)  # all steps at once: (N, T, gates · H)
         from_context = self._context_weight
-        assert state.context is not None
-        values = state.context.values
-        often = values.requires_grad and torch.is_grad_enabled() and fused.usable(values)
-        sums = WeightedSums(values) if often else None
         parts = []
         # parts of tensors are taken once, for their gradients to be put together once
         for t, now in enumerate(projected.unbind(1)):
             look = None if chosen is None else chosen[:, t]
             hidden, context, focus, state = self._step(
-                now, from_context, state, look, sums, train=self.training
+                now, from_context, state, look, train=self.training
             )
             parts.append((hidden, context, focus.weights, focus.used))
         return Steps(*(torch.stack(part, 1) for part in zip(*parts, strict=True))), state
@@ -276,7 +271,6 @@ class Decoder(nn.Module):
         from_context: Tensor,  # (gates · H, D)
         state: DecoderState,
         chosen: Tensor | None = None,
-        sums: WeightedSums | None = None,
         *,
         train: bool = False,  # whether there is dropout between layers
     ) -> tuple[Tensor, Tensor, Focus, DecoderState]:
@@ -285,7 +279,7 @@ class Decoder(nn.Module):
         assert state.context is not None
         assert state.attended is not None
         before = state.recurrent[0][-1]  # the top layer's h_{t-1}
-        focus = self.attention(before, state.context, state.attended, chosen, state.expected, sums)
+        focus = self.attention(before, state.context, state.attended, chosen, state.expected)
         context = focus.context
         if self.config.gate:
             context = torch.sigmoid(self.gate(before)) * context  # β_t ẑ_t

@@ -12,8 +12,6 @@ from sightline.config import RecurrentConfig
 from sightline.data import spelling
 from sightline.data.vocabulary import PAD, UNKNOWN
 from sightline.nn.dropout import Dropout
-from sightline.nn.kernels import fused
-from sightline.nn.kernels.reading import Reversed
 from sightline.nn.recurrent import Recurrent
 from sightline.types import ContextSet, Inputs, Stream
 
@@ -94,7 +92,4 @@ def reverse(sequence: Tensor, lengths: Tensor) -> Tensor:
     """Each example's first `length` steps in reverse order; the padding stays where it is."""
     steps = torch.arange(sequence.shape[1], device=sequence.device)[None]  # (1, T)
     index = torch.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
-    if fused.usable(sequence):
-        turned: Tensor = Reversed.apply(sequence, index)  # type: ignore[no-untyped-call]
-        return turned
     return sequence.gather(1, index[..., None].expand_as(sequence))
