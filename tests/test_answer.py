@@ -156,6 +156,17 @@ def test_linear_start_leaves_the_softmax_out(folder):
     assert early == late
 
 
+def test_looks_are_learned_after_a_linear_start(folder):
+    short = (
+        "training.steps=45",
+        "training.evaluate_every=45",
+    )  # the softmax begins in the second 20
+    train_reader(folder, "late", *short, "model.linear_start=0.5", "loss.looks=0.3")
+    log = [json.loads(line) for line in (folder / "late" / "log.jsonl").open()]
+    steps = [line for line in log if line["kind"] == "train"]
+    assert ["looks" in line for line in steps] == [False, True, True]
+
+
 def replace_progress(batch, progress):
     from dataclasses import replace
 

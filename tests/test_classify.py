@@ -180,9 +180,9 @@ def test_trec_is_prepared(tmp_path):
     assert "102 items" in out
     assert {e.split for e in examples} == {"train", "dev", "test"}
     assert examples[1].source == "What is café ?"
-    assert examples[1].targets == ("ABBR",)
+    assert examples[1].targets == ("abbreviation",)
     fine = classes.trec(path, fine=True).examples
-    assert fine[0].targets == ("DESC:manner",)
+    assert fine[0].targets == ("description:manner",)
     archive(tmp_path / "bad.zip", train_txt="no class here\n", test_txt="x")
     with pytest.raises(DataError, match=r"train\.txt:1"):
         classes.trec(tmp_path / "bad.zip")

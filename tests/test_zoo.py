@@ -16,6 +16,7 @@ MEGABYTES = {
     "en-fr": 15,
     "penn": 4,
     "hull": 1,
+    "trec": 3,
 }
 
 
@@ -63,3 +64,18 @@ def test_a_parser_writes_trees_of_any_words():
     for odd in ("Glorp", "zyx wvu qrs", "! ? ...", "( ( (", "\u732b \u0623\u0645 \U0001f600"):
         (tree,) = read_trees(model.describe(odd).text)
         assert [leaf.word for leaf in tree.leaves()] == words_of(odd)
+
+
+def test_a_classifier_tells_what_is_asked_for():
+    model = sightline.load("trec")
+    for question, wanted in (
+        ("How far is the moon?", "number"),
+        ("Who wrote the first opera?", "human"),
+        ("Where do penguins live?", "location"),
+        ("Why is the sky blue?", "description"),
+        ("What does NASA stand for?", "abbreviation"),
+    ):
+        assert model.describe(question).text == wanted
+    assert model.describe("").text == ""
+    for odd in ("Glorp", "?", "\u732b \U0001f600", "what " * 2000):
+        assert np.isfinite(model.describe(odd).score)

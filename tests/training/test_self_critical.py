@@ -188,3 +188,14 @@ def test_fluency_is_the_share_of_words_in_a_row_that_some_caption_has():
     assert fluency("a dog runs on the") == pytest.approx(5 / 6)  # "runs on the <end>"
     assert fluency("a dog runs on the", ended=False) == 1
     assert fluency("grass grass") == 0
+
+
+def test_a_low_temperature_draws_what_is_likeliest():
+    model, features = tiny(samples=50)
+    sampled = model.objective
+    model.objective = SelfCritical(reward, 50, LENGTH, LossConfig(), temperature=0.01)
+    model.train()
+    batch = Batch(torch.tensor([[BEGIN]]), features, items=("a",))
+    assert model.loss(batch)[0].parts["advantage"] == pytest.approx(0, abs=1e-5)
+    model.objective = sampled
+    assert model.loss(batch)[0].parts["advantage"] > 0.1

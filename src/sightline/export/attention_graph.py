@@ -30,7 +30,7 @@ def scores_of(g: Graph, attention: Attention, query: str, keys: str) -> str:
 
 
 def attend(g: Graph, attention: Attention, query: str, looks_back: bool) -> str:
-    """The weights (B, K, M) of a query (N, A); those of hard attention by their expectation."""
+    """The weights α (B, K, M) of a query (N, A)."""
     config = attention.config
     scores = scores_of(g, attention, query, "keys")  # (B, K, M)
     scores = g("Add", scores, g("Unsqueeze", "bias", g.shape(1)))
@@ -38,6 +38,14 @@ def attend(g: Graph, attention: Attention, query: str, looks_back: bool) -> str:
         return g("Softmax", sharpened(g, scores, config.temperature), axis=2)
     normalised = _normalise(g, attention, g("Flatten", scores, axis=2), looks_back)
     return g("Reshape", normalised, g.grouped("positions", of="keys"))
+
+
+def likeliest(g: Graph, weights: str) -> str:
+    """1 at the largest of the weights (B, K, M), else 0."""
+    best = g("ArgMax", weights, axis=2, keepdims=1)
+    count = g("Squeeze", g("Shape", weights, start=2, end=3), g.shape(0))
+    places = g("Range", g.integer(0), count, g.integer(1))  # (M,)
+    return g("Cast", g("Equal", places, best), to=FLOAT)
 
 
 def _normalise(g: Graph, attention: Attention, scores: str, looks_back: bool) -> str:

@@ -58,26 +58,39 @@ class Attention(nn.Module):
         previous: Tensor,  # (N, M): the last step's weights, or their sum; zeros at the start
         chosen: Tensor | None = None,  # (N,): hard attention looks here instead of sampling
         expected: Tensor | None = None,  # (N,) bool: hard attention uses α here, else samples
+        draws: Tensor | None = None,  # (N,) in [0, 1): it samples by these
     ) -> Focus:
         weights = self.normalise(self.scores(query, context, previous), context, previous)
-        used = self.look(weights, chosen, expected)
+        used = self.look(weights, chosen, expected, draws)
         groups, positions, _ = context.values.shape
         # φ: the weighted sum of the values, (N, D), without copying them per row
         summed = torch.bmm(used.view(groups, -1, positions), context.values).flatten(0, 1)
         return Focus(weights, used, summed)
 
-    def samples(self, chosen: Tensor | None, expected: Tensor | None) -> bool:
-        """Whether contexts are made of one position: hard attention, given paths or rows."""
-        return self.config.hard and not (chosen is None and expected is None)
+    def chooses(self, chosen: Tensor | None, expected: Tensor | None) -> bool:
+        """Whether contexts are made of one position: hard attention, given paths or rows.
 
-    def look(self, weights: Tensor, chosen: Tensor | None, expected: Tensor | None) -> Tensor:
-        """What contexts are made with: α, or of hard attention a one-hot row (not in `expected`).
-
-        Hard attention that is given neither uses α, the expectation, in every row.
+        Given neither it describes, and chooses where its configuration says so.
         """
-        if not self.samples(chosen, expected):
+        config = self.config
+        given = chosen is not None or expected is not None
+        return config.hard and (given or config.describe == "argmax")
+
+    def look(
+        self,
+        weights: Tensor,
+        chosen: Tensor | None,
+        expected: Tensor | None,
+        draws: Tensor | None = None,
+    ) -> Tensor:
+        """What contexts are made with: α, or of hard attention one position (not in `expected`)."""
+        if not self.chooses(chosen, expected):
             return weights
-        if chosen is None:  # s ~ Multinoulli(α)
+        if chosen is None and expected is None:
+            chosen = weights.argmax(1)
+        elif chosen is None and draws is not None:  # s ~ Multinoulli(α)
+            chosen = inverse(weights.detach(), draws)
+        elif chosen is None:
             chosen = torch.multinomial(weights.detach(), 1).squeeze(1)
         used = F.one_hot(chosen, weights.shape[1]).to(weights.dtype)
         return used if expected is None else torch.where(expected[:, None], weights, used)
@@ -126,6 +139,15 @@ class Attention(nn.Module):
     def remember(self, previous: Tensor, focus: Focus) -> Tensor:
         """What the next step is given as the previous weights."""
         return previous + focus.weights if self.config.cumulative else focus.weights
+
+
+def inverse(weights: Tensor, draws: Tensor) -> Tensor:
+    """The position that each number in [0, 1) falls on, (N,), where each is as long as its weight.
+
+    In 64 bits a number of 32 bits never reaches the end: what has no weight is never chosen.
+    """
+    ends = weights.double().cumsum(1)  # (N, M)
+    return torch.searchsorted(ends, draws[:, None] * ends[:, -1:], right=True)[:, 0]
 
 
 def rows_of(per_example: Tensor, rows: int) -> Tensor:

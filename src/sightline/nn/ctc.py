@@ -47,7 +47,10 @@ class WithCtc(Likelihood):
         assert state is not None
         assert state.context is not None
         nats = ctc_loss(head(state.context.values), state.context, batch.targets)
-        each = nats / max(1, loss.tokens)
+        tokens = loss.tokens
+        if batch.whole is not None:
+            tokens = int((batch.whole.targets[:, 1:] != PAD).sum())
+        each = nats / max(1, tokens)
         parts = loss.parts | {"ctc": float(each.detach())}
         return replace(loss, total=loss.total + self.config.ctc * each, parts=parts), state
 

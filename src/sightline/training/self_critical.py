@@ -38,12 +38,22 @@ class SelfCritical(Likelihood):
     """The loss whose gradient is −∂E[r]/∂θ, estimated with `samples` outputs per example.
 
     <unk> is never drawn. A model that is not in training gets the likelihood of the targets.
+
+    A temperature below 1 draws likelier outputs: a model that was trained with smoothed labels
+    gives a tenth of every word to chance. They are credited as of p all the same, which raises what
+    scores above the other samples, but is no longer the gradient of an expectation under p.
     """
 
     def __init__(
-        self, reward: Reward, samples: int, max_length: int, config: LossConfig | None = None
+        self,
+        reward: Reward,
+        samples: int,
+        max_length: int,
+        config: LossConfig | None = None,
+        temperature: float = 1.0,
     ) -> None:
         super().__init__(config)
+        self.temperature = temperature
         self.reward = reward
         self.samples = samples
         self.max_length = max_length
@@ -60,12 +70,13 @@ class SelfCritical(Likelihood):
     ) -> tuple[Loss, DecoderState | None]:
         if not model.training:
             return super().__call__(model, batch, state)
-        seed = int(torch.randint(2**31 - 1, ()))  # from the run's random state: resumes exactly
+        seed = int(torch.randint(2**31 - 1, ())) if batch.seed is None else batch.seed
         context = model.encode(batch.inputs, batch.name)  # once: it may be most of the work
         expected = None
         if model.hard is not None:
-            expected = model.hard.expected_rows(len(context), context.values.device)
-        drawn = self._sample(model.decoder, context, expected, seed)
+            expected = model.hard.expected_rows(batch.uniform(1, 1)[:, 0])
+        indices = range(batch.first, batch.first + len(context))  # whatever part of a batch this is
+        drawn = self._sample(model.decoder, context, expected, seed, indices)
         written = [hypothesis.tokens for hypothesis in drawn]
         rewards = torch.from_numpy(self.reward(batch.items, written)).float()
         rewards = rewards.view(-1, self.samples)  # (B, K)
@@ -90,10 +101,15 @@ class SelfCritical(Likelihood):
             total, parts = total + terms, parts | more
         tokens = int(real.sum())
         nats = -float(log_likelihood.detach().sum())
-        return Loss(total / max(1, tokens), nats, tokens, parts), None
+        return Loss(total / max(1, tokens), nats, tokens, parts, mean_over=tokens), None
 
     def _sample(
-        self, decoder: Decoder, context: ContextSet, expected: Tensor | None, seed: int
+        self,
+        decoder: Decoder,
+        context: ContextSet,
+        expected: Tensor | None,
+        seed: int,
+        indices: Sequence[int],
     ) -> list[Hypothesis]:
         """K outputs for each example in turn, without gradients.
 
@@ -104,8 +120,15 @@ class SelfCritical(Likelihood):
         start = stepper.start(fixed)
         assert isinstance(start, DecoderState)
         begun = Started(stepper, replace(start, expected=expected))
-        length, samples = self.max_length, self.samples
-        drawn = search.sample(begun, fixed, max_length=length, samples=samples, seed=seed)
+        drawn = search.sample(
+            begun,
+            fixed,
+            max_length=self.max_length,
+            samples=self.samples,
+            temperature=self.temperature,
+            seed=seed,
+            indices=indices,
+        )
         return [hypothesis for hypotheses in search.finish(drawn) for hypothesis in hypotheses]
 
 

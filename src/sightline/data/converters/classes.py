@@ -14,6 +14,14 @@ from sightline.errors import DataError
 FOLDS = 10
 HELD_OUT = 0.1  # of TREC's training questions, to choose the best checkpoint on
 SEED = 1
+TREC = {  # the classes' names, as their authors explain them
+    "ABBR": "abbreviation",
+    "DESC": "description",
+    "ENTY": "entity",
+    "HUM": "human",
+    "LOC": "location",
+    "NUM": "number",
+}
 
 
 def trec(source: Path, *, fine: bool = False) -> Prepared:
@@ -29,7 +37,8 @@ def trec(source: Path, *, fine: bool = False) -> Prepared:
             label, _, question = line.partition(" ")
             if ":" not in label or not question.strip():
                 raise DataError(f"{source}: {split}.txt:{number}: not of the form CLASS:fine words")
-            name = label if fine else label.partition(":")[0]
+            coarse, _, kind = label.partition(":")
+            name = TREC.get(coarse, coarse) + (f":{kind}" if fine else "")
             held_out = split == "train" and drawn[number - 1]
             place: Split = "dev" if held_out else split
             examples.append(_example(f"{split}-{number}", place, question, name))

@@ -14,7 +14,11 @@ SPEC = TaskSpec(
     codec=lazy("sightline.tasks.classify.parts:codec"),
     metrics=("accuracy",),
     local_paths=("manifest", "training.initial"),
-    samples=lambda recipe: ("How far is the moon?", "Who wrote the first opera?"),
+    samples=lambda recipe: (
+        "How far is the moon?",
+        "Who wrote the first opera?",
+        "Why is the sky blue?",
+    ),
     commands={"classify": "sightline.tasks.classify.commands:classify"},
     route=lazy("sightline.tasks.classify.route:route"),
     panel=Path(__file__).parent / "panel",

@@ -10,8 +10,8 @@ const MOST = 20; // classes that are asked for
 const EXAMPLES = [
   { text: 'What is the capital of Peru?' },
   { text: 'How many people live in Tokyo?' },
-  { text: 'A warm, funny and honest film.' },
-  { text: 'The jokes are old and the plot is dull.' },
+  { text: 'Who wrote the first opera?' },
+  { text: 'Why is the sky blue?' },
 ];
 
 class Classes extends Panel {
