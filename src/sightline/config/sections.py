@@ -230,6 +230,9 @@ class LossConfig:
     looks: Weight = 0.0
     # How much a CTC loss on the encoder's positions counts (Watanabe et al. 2017), of sounds
     ctc: Weight = 0.0
+    # the share of batches in which only CTC is learned, which costs half as much: the encoder is
+    # what takes long to learn
+    ctc_alone: Share = 0.0
     hard: HardConfig = field(default_factory=HardConfig)
     per: Literal["token", "sequence"] = "token"  # what the loss is divided by
 
