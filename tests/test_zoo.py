@@ -54,6 +54,16 @@ def test_a_hull_is_found_in_any_order():
         assert found == corners
 
 
+@pytest.mark.parametrize(
+    "points",
+    [[(2, 3)], [(0, 0), (1, 1)], [(0, 0), (1, 1), (2, 2)], [(1, 1)] * 4, [(0, 0), (0, 0), (3, 1)]],
+)
+def test_points_without_a_hull_get_an_answer(points):
+    found = [int(i) for i in sightline.load("hull").describe(np.array(points)).text.split()]
+    assert found
+    assert len({points[i] for i in found}) == len(found) <= 3
+
+
 def test_a_parser_writes_trees_of_any_words():
     model = sightline.load("penn")
     found = model.describe("The company said it will buy the shares.")

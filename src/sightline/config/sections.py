@@ -183,6 +183,9 @@ class MemoryConfig:
     # share theirs, with a matrix between them
     tying: Literal["adjacent", "layerwise"] = "adjacent"
     encoding: Literal["words", "positions"] = "positions"  # a bag of words, or by their places
+    # What was read replaces as much of the state as a gate says that sees the state, instead of
+    # being added to it (Liu and Perez 2017): so an answer can depend on whether two things agree
+    gate: bool = False
     temporal: bool = True  # the age of a fact counts
     memory: Positive = 50  # so many of the latest facts are read
     longest: Positive = 12  # words of a sentence
