@@ -32,8 +32,10 @@ from sightline.tasks import build_task, load_model
 from sightline.tasks.clip.recipe import ClipConfig, ClipRecipe
 from sightline.training.loop import train
 
-COLOURS = {"blue": (40, 70, 230), "green": (40, 190, 60), "red": (220, 40, 40)}
-SHAPES = ("bar", "circle", "cross", "square")
+COLOURS = {
+    "blue": (40, 70, 230), "green": (40, 190, 60), "red": (220, 40, 40), "yellow": (240, 220, 40),
+}  # fmt: skip
+SHAPES = ("bar", "circle", "cross", "ring", "square", "triangle")
 SIDE, FRAMES, RATE = 96, 12, 8  # of an event
 
 
@@ -47,6 +49,10 @@ def event(colour: str, shape: str, rng: np.random.Generator) -> list[NDArray[np.
         draw, fill = ImageDraw.Draw(image), COLOURS[colour]
         if shape == "circle":
             draw.ellipse((x - 22, y - 22, x + 22, y + 22), fill)
+        elif shape == "ring":
+            draw.ellipse((x - 24, y - 24, x + 24, y + 24), outline=fill, width=8)
+        elif shape == "triangle":
+            draw.polygon([(x, y - 24), (x - 26, y + 20), (x + 26, y + 20)], fill)
         elif shape == "square":
             draw.rectangle((x - 20, y - 20, x + 20, y + 20), fill)
         else:
@@ -107,7 +113,7 @@ def recipe(folder: Path, steps: int) -> ClipRecipe:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=1500)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     make(given.folder)

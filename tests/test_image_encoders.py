@@ -78,6 +78,35 @@ def test_vgg16_computes_the_papers_map_from_the_published_file() -> None:
     torch.testing.assert_close(pooled, F.max_pool2d(x, 2).flatten(2).transpose(1, 2))
 
 
+def test_stride_0_of_vgg_is_fc_4096() -> None:
+    encoder = build_encoder("vgg16", stride=0)
+    state = encoder.network.state_dict()
+    assert state["classifier.0.weight"].shape == (4096, 7 * 7 * 512)  # torchvision's names
+    assert state["classifier.3.weight"].shape == (4096, 4096)
+    assert "classifier.6.weight" not in state
+    images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    x = F.adaptive_avg_pool2d(encoder.network.features(images), 7).flatten(1)
+    for layer in (0, 3):
+        x = F.linear(x, *(state[f"classifier.{layer}.{kind}"] for kind in ("weight", "bias")))
+        x = F.relu(x)
+    assert float(x.abs().max()) > 0
+    torch.testing.assert_close(encoder(images), x[:, None])
+    assert (encoder.grid(), encoder.dimension) == ((1, 1), 4096)
+
+
+@pytest.mark.parametrize("name", ["resnet50", "efficientnet_lite0"])
+def test_stride_0_of_others_is_the_mean_of_their_last_map(name: str) -> None:
+    torch.manual_seed(1)
+    whole = build_encoder(name, stride=32)
+    one = build_encoder(name, stride=0)
+    one.network.load_state_dict(whole.network.state_dict())
+    images = torch.randn(2, 3, 64, 64)
+    torch.testing.assert_close(one(images), whole(images).mean(1, keepdim=True))
+    assert (one.grid(), one.dimension) == ((1, 1), whole.dimension)
+    with pytest.raises(ConfigError, match="frozen or tuned"):
+        build_encoder(name, stride=0, learning="upper")
+
+
 # ---------------------------------------------------------------- ResNet
 
 
@@ -362,5 +391,5 @@ def test_fingerprint_follows_the_values() -> None:
 def test_wrong_choices_are_named() -> None:
     with pytest.raises(ConfigError, match="known are vgg16"):
         build_encoder("vgg61")
-    with pytest.raises(ConfigError, match="16 or 32"):
+    with pytest.raises(ConfigError, match="16, 32 or 0"):
         build_encoder("vgg16", stride=8)

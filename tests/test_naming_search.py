@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sightline.config import SearchConfig
+from sightline.data.vocabulary import SPECIALS, Vocabulary
 from sightline.search import BeamOptions, beam, finish, rescore
 from sightline.search.constraints import Banned, constrain
 from sightline.search.naming import Naming
+from sightline.tasks.caption.parts import CaptionCodec
 from sightline.types import ContextSet
 from table_stepper import LeadingTable, TableStepper, named
 
@@ -76,3 +79,24 @@ def test_banned_tokens_are_left_out_before_the_odds_are_raised():
     result = stepper.step(stepper.start(sure_of(WORDS)), np.ones(3, np.int64))
     assert np.exp(result.log_probs).sum(1) == pytest.approx(np.ones(3), abs=1e-5)
     assert (result.log_probs[:, 4] == -np.inf).all()
+
+
+def test_each_word_has_its_own_certainty():
+    least = np.full(5, 0.5, np.float32)
+    least[WORDS[0]] = np.inf
+    options = BeamOptions(max_length=6, size=3)
+    plain = finish(beam(TableStepper(), sure_of(WORDS), options))
+    alike = finish(beam(Naming(TableStepper(), BONUS, 0.5), sure_of(WORDS), options))
+    got = finish(beam(Naming(TableStepper(), BONUS, least), sure_of(WORDS), options))
+    for row, word in enumerate(WORDS):
+        expected = plain if word == WORDS[0] else alike
+        assert got[row][0].score == expected[row][0].score
+
+
+def test_things_need_another_certainty_than_animals_and_common_words_are_never_named():
+    vocab = Vocabulary("word", [*SPECIALS, "dog", "wolf", "piano", "a"])
+    search = SearchConfig(sure=0.2, sure_of_things=0.7, common=5)
+    least = dict(zip(vocab.tokens, CaptionCodec(vocab, search).sure_from, strict=True))
+    assert least["wolf"] == pytest.approx(0.2)
+    assert least["piano"] == pytest.approx(0.7)
+    assert least["dog"] == np.inf

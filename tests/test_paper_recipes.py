@@ -71,6 +71,38 @@ def test_recipes_differ_only_in_data(name, attention):
     assert renamed | {"description": base.description} == _plain(base)
 
 
+@pytest.mark.parametrize("attention", ["soft", "hard"])
+@pytest.mark.parametrize("name", ["flickr8k", "flickr30k", "coco"])
+def test_paper_recipes_do_what_the_paper_did_and_nothing_else(name, attention):
+    recipe = read_recipe(find_recipe(Path(f"{name}-{attention}-paper")))
+    training, loss, model = recipe.training, recipe.loss, recipe.model
+    assert (loss.label_smoothing, training.ema, training.optimiser.weight_decay) == (0, 0, 0)
+    assert (training.schedule.kind, training.schedule.warmup) == ("constant", 0)
+    assert training.optimiser.kind == ("rmsprop" if name == "flickr8k" else "adam")
+    assert (training.select, training.patience > 0) == ("bleu_4_nobp", True)
+    assert (recipe.batching.kind, recipe.batching.size) == ("same_length", 64)
+    assert (recipe.vocabulary, recipe.min_count, recipe.references) == (10_000, 1, 5)
+    assert (recipe.encoder.mode, recipe.encoder.learning) == ("crop", "frozen")
+    assert not recipe.search.words_once
+    hard = attention == "hard"
+    assert (model.attention.hard, model.gate) == (hard, not hard)  # β is in soft attention only
+    assert bool(loss.doubly_stochastic) == (not hard)
+    assert model.attention.describe == ("argmax" if hard else "expectation")
+
+
+def test_captions_beyond_the_fifth_are_left_out(tmp_path, monkeypatch):
+    """COCO has pictures with six and seven."""
+    monkeypatch.chdir(tmp_path)
+    prepared = coco(small_coco(tmp_path / "set")).examples
+    write_manifest("coco.jsonl", prepared)
+    overrides = [*SMALL, "encoder.name=vgg16"]
+    first = read_recipe(find_recipe(Path("coco-soft-paper")), [*overrides, "references=1"])
+    every = read_recipe(find_recipe(Path("coco-soft-paper")), [*overrides, "references=0"])
+    train = [example for example in prepared if example.split == "train"]
+    assert len(CaptionData(first).captions) == len(train)
+    assert len(CaptionData(every).captions) == sum(len(each.targets) for each in train) > len(train)
+
+
 def _plain(recipe):
     return json.loads(json.dumps(asdict(recipe)))
 

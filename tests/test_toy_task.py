@@ -246,6 +246,16 @@ def test_the_command_describes_it(exported):
     assert run("describe", "abcd", "--model", exported).strip() == "dcba"
 
 
+def test_very_many_are_described(exported, tmp_path):
+    (tmp_path / "words.txt").write_text("abcd\nhg\n")
+    run(
+        "describe", tmp_path / "words.txt", "--engine", "local", "--workers", 1,
+        "--model", exported, "--format", "jsonl", "--output", tmp_path / "out",
+    )  # fmt: skip
+    (part,) = tmp_path.glob("out/*/part-00000.jsonl")
+    assert [json.loads(line)["text"] for line in part.open()] == ["dcba", "gh"]
+
+
 def test_it_is_drawn(exported, tmp_path):
     sightline.load(exported).describe("abcd").figure(tmp_path / "looks.png")
     assert (tmp_path / "looks.png").stat().st_size > 1000
@@ -273,8 +283,10 @@ def test_no_file_of_the_package_knows_a_task_by_name():
     """Outside tasks/, data files aside, no task is named in code."""
     source = Path(sightline.__file__).parent
     names = tasks.task_names()
-    # COCO's files and people's tables have a key "caption": it is no task's name there
+    # files of COCO and of judgements, and people's tables, have keys "caption" and "answer": these
+    # are no task's name there
     formats = ("data/converters", "data/manifest.py", "metrics/files.py")
+    formats += ("metrics/judgements.py", "serve/judging.py")
     for path in sorted(source.rglob("*.py")):
         if any(path.is_relative_to(source / each) for each in ("tasks", *formats)):
             continue

@@ -23,12 +23,15 @@ from sightline.commands import (
     evaluate,
     export,
     features,
+    judge,
+    many,
     models,
     prepare,
     recipes,
     score,
     serve,
     train,
+    tune,
 )
 from sightline.data.progress import be_quiet
 from sightline.errors import UserError, missing_package
@@ -48,9 +51,12 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
     "describe": describe.describe,
     "score": score.score,
+    "judge": judge.judge,
+    "judgements": judge.judgements,
     "serve": serve.serve,
     "models": models.models,
     "train": train.train,
+    "tune": tune.tune,
     "evaluate": evaluate.evaluate,
     "export": export.export,
     "calibrate": calibrate.calibrate,
@@ -60,10 +66,16 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 
 
+DESCRIBING = {"describe": ""}  # command → its task, "" for any: with --engine of very many inputs
+
 for spec in all_specs():
     COMMANDS |= {name: find(place) for name, place in spec.commands.items()}
+    DESCRIBING |= {spec.name: spec.name} if spec.name in spec.commands else {}
 for name, function in COMMANDS.items():
-    app.command(name)(function)
+    if name in DESCRIBING:
+        app.command(name, cls=many.or_many(DESCRIBING[name]), epilog=many.HINT)(function)
+    else:
+        app.command(name)(function)
 app.add_typer(recipes.recipes, name="recipes")
 app.add_typer(prepare.prepare, name="prepare")
 

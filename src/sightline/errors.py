@@ -97,6 +97,8 @@ _EXTRAS = {
     "heic": ("pillow_heif",),
     "audio": ("soundfile", "soxr", "kaldi_native_fbank"),
     "video": ("av",),
+    "tune": ("optuna",),
+    "scale": ("ray", "pyarrow"),
 }
 
 

@@ -215,6 +215,30 @@ def phone_points(opened):
     save(page, "points-phone-dark")
 
 
+def clip(opened):
+    page = ask(opened, "clip", viewport={"width": 1200, "height": 760})
+    clip_word(page).hover()
+    page.wait_for_timeout(400)
+    save(page, "clip")
+
+
+def phone_clip(opened):
+    page = ask(opened, "clip", viewport=PHONE, has_touch=True, is_mobile=True, color_scheme="dark")
+    clip_word(page).tap()
+    page.evaluate("scrollTo(0, 330)")
+    page.wait_for_timeout(400)
+    save(page, "clip-phone-dark")
+
+
+def clip_word(page):
+    """The longest word of what is said of a film, which stands still."""
+    page.wait_for_timeout(2500)  # for the frames to be drawn
+    page.locator("#clip-film").evaluate("film => film.pause()")
+    found = page.locator("#clip-words .word")
+    texts = found.all_inner_texts()
+    return found.nth(max(range(len(texts)), key=lambda i: len(texts[i])))
+
+
 def api(opened):
     page = opened(path="docs")
     page.locator("#post-v1-translate").scroll_into_view_if_needed()
@@ -224,7 +248,7 @@ def api(opened):
 
 STATES = (
     *(welcome, word, picture_and_search, pointing, prefix, keyboard, broken, phone, translation),
-    *(classes, tree, points, story, writing, phone_points, api),
+    *(classes, tree, points, story, writing, phone_points, clip, phone_clip, api),
 )
 
 

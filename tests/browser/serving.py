@@ -19,19 +19,19 @@ def serving(models, environment, log):
     with log.open("w") as out:
         process = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
     try:
-        yield _address_once_ready(process, log)
+        yield address_once_ready(process, log)
     finally:
         process.terminate()
         process.wait(240)
 
 
-def _address_once_ready(process, log):
+def address_once_ready(process, log, path="readyz"):
     deadline = time.monotonic() + 240  # a busy machine is no failure
     while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text()
         if said := re.search(r" at (http://\S+/)$", log.read_text(), re.M):
             try:
-                with urlopen(f"{said[1]}readyz", timeout=10):
+                with urlopen(f"{said[1]}{path}", timeout=10):
                     return said[1]
             except (URLError, OSError):
                 pass

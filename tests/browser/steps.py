@@ -56,6 +56,17 @@ def words(page, look=0):
 def light(page, look=0):
     """How light every fourth pixel of the overlay is, in rows and columns: 0 where the veil is
     thickest, 1 where it is thinnest."""
+    veil = _opacities(page, look)
+    for _ in range(40):  # the light of one word moves to that of the next
+        page.wait_for_timeout(250)
+        before, veil = veil, _opacities(page, look)
+        if np.array_equal(before, veil):
+            break
+    assert veil.max() > 0, "there is no veil on the picture"
+    return (veil.max() - veil) / (veil.max() - veil.min())
+
+
+def _opacities(page, look):
     rows = (
         page.locator("canvas.heat")
         .nth(look)
@@ -68,9 +79,7 @@ def light(page, look=0):
         }"""
         )
     )
-    veil = np.array(rows, float)
-    assert veil.max() > 0, "there is no veil on the picture"
-    return (veil.max() - veil) / (veil.max() - veil.min())
+    return np.array(rows, float)
 
 
 def is_unveiled(page):

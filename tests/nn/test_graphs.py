@@ -27,6 +27,10 @@ NONE = AttentionConfig(kind="none")
 DECODERS = {
     "soft": DecoderConfig(),
     "hard": DecoderConfig(attention=AttentionConfig(hard=True)),
+    "hard, one choice": DecoderConfig(attention=AttentionConfig(hard=True, describe="argmax")),
+    "hard, one choice, looking back": DecoderConfig(
+        attention=AttentionConfig("location", hard=True, describe="argmax", cumulative=True)
+    ),
     "cold": DecoderConfig(attention=AttentionConfig(temperature=0.3)),
     "top_k": DecoderConfig(attention=AttentionConfig(top_k=2)),
     "top_k of more than there is": DecoderConfig(attention=AttentionConfig(top_k=50)),

@@ -133,21 +133,22 @@ def test_expectation_rows_have_the_gradient_of_soft_attention():
 
 def test_half_the_examples_use_the_expectation():
     model, _, _ = tiny(expectation=0.5)
-    rows = model.hard.expected_rows(4000, torch.device("cpu"))
+    rows = model.hard.expected_rows(torch.rand(4000))
     assert 0.46 < float(rows.float().mean()) < 0.54
 
 
-def test_all_samples_of_an_example_use_the_expectation_or_none():
+def test_captions_and_samples_of_one_picture_share_the_draw():
     model, context, targets = tiny(samples=3, expectation=0.5)
     seen = []
     decode = model.decoder.forward
     model.decoder.forward = lambda before, state: (
         seen.append(state.expected), decode(before, state)
     )[1]  # fmt: skip
-    model.loss(Batch(targets.repeat(50, 1), inputs_of(context)))
-    rows = seen[0].view(50, 3)
+    pictures = ContextSet(context.values.repeat(40, 1, 1), context.mask.repeat(40, 1))
+    model.loss(Batch(targets.repeat(200, 1), inputs_of(pictures)))  # five captions of each
+    rows = seen[0].view(40, 5 * 3)
     assert bool((rows == rows[:, :1]).all())
-    assert 0 < int(rows[:, 0].sum()) < 50
+    assert 0 < int(rows[:, 0].sum()) < 40
 
 
 def test_the_baseline_is_the_moving_average_of_the_rewards():
@@ -158,3 +159,55 @@ def test_the_baseline_is_the_moving_average_of_the_rewards():
         reward = loss.parts["reward"]
         expected = reward if expected is None else 0.9 * expected + 0.1 * reward
         assert float(model.hard.baseline) == pytest.approx(expected)
+
+
+def test_rows_of_padding_have_no_reward():
+    """A picture with fewer captions than others has rows without a word; b must not see them."""
+    model, context, targets = tiny(expectation=0.0)
+    torch.manual_seed(8)
+    model.loss(Batch(targets.repeat(3, 1), inputs_of(context)))
+    alone = float(model.hard.baseline)
+    model, context, _ = tiny(expectation=0.0)
+    torch.manual_seed(8)
+    empty = torch.tensor([[1, 0, 0, 0]])
+    loss, _ = model.loss(Batch(torch.cat([targets.repeat(3, 1), empty]), inputs_of(context)))
+    assert float(model.hard.baseline) == pytest.approx(alone, rel=0.2)
+    assert loss.parts["reward"] == pytest.approx(float(model.hard.baseline))
+    assert (
+        float(model.hard.baseline) < -3
+    )  # an empty row's reward, 0, would pull it up by a quarter
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_normalising_divides_the_advantage_by_the_rewards_deviation(normalise):
+    model, context, targets = tiny(expectation=0.0, entropy=0.0, normalise=normalise)
+    seen = []
+    terms = model.hard.terms
+    model.hard.terms = lambda advantage, *rest: (seen.append(advantage), terms(advantage, *rest))[1]
+    model.hard.baseline.fill_(-20.0)
+    model.hard.variance.fill_(16.0)
+    model.hard.started.fill_(True)
+    loss, _ = model.loss(Batch(targets, inputs_of(context)))
+    excess = loss.parts["reward"] + 20
+    assert float(seen[0]) == pytest.approx(excess / 4 if normalise else excess)
+    assert float(model.hard.variance) != 16
+
+
+def test_describing_by_argmax_attends_to_one_place_in_every_step():
+    model, context, targets = tiny()
+    looks = model.decoder.config.attention
+    model.eval()
+    model.decoder.attention.config = replace(looks, describe="argmax")
+    decoded = model.decoder(targets[:, :-1], model.decoder.start(context))
+    assert bool((decoded.used.sort(-1).values == torch.tensor([0.0, 0.0, 1.0])).all())
+    assert bool((decoded.used.argmax(-1) == decoded.weights.argmax(-1)).all())
+    # the same as the path of largest weights, given
+    chosen = decoded.weights.argmax(-1)
+    given_path = model.decoder(targets[:, :-1], model.decoder.start(context), chosen)
+    torch.testing.assert_close(decoded.readouts, given_path.readouts)
+    # and step by step as a whole
+    state = model.decoder.start(context)
+    for t in range(T):
+        logits, weights, state = model.decoder.step(targets[:, t], state)
+        torch.testing.assert_close(logits, model.decoder.output(decoded.readouts[:, t]))
+        torch.testing.assert_close(weights, decoded.used[:, t])

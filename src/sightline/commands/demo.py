@@ -18,6 +18,7 @@ def demo() -> None:
     """Show every model that ships on a few samples; the figures go to demo/."""
     from sightline import zoo
     from sightline.commands.models import task_of
+    from sightline.errors import MissingPackageError
     from sightline.runtime.card import Card, read_card
     from sightline.tasks import spec_of, task_names
 
@@ -26,10 +27,13 @@ def demo() -> None:
         spec = spec_of(task_of(name))
         card = read_card(zoo.FOLDER / name) or Card(name)
         echo(f"── {name}: {card.about}\n")
-        if spec.demo is not None:
-            spec.demo(name, OUT / name)
-        elif spec.samples is not None:
-            describe_samples(name)
+        try:
+            if spec.demo is not None:
+                spec.demo(name, OUT / name)
+            elif spec.samples is not None:
+                describe_samples(name)
+        except MissingPackageError as error:  # the others can be shown
+            echo(f"  Not shown: {error}")
         echo()
     echo(f"The figures are in {OUT}/. Next: `sightline --help`, README.md, docs/")
 

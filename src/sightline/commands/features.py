@@ -17,7 +17,9 @@ def features(
     weights: Annotated[
         str, typer.Option(help="A file, package:NAME, hub:NAME, an https address, or default.")
     ] = "default",
-    stride: Annotated[int | None, typer.Option(help="The layer: 16 or 32.")] = None,
+    stride: Annotated[
+        int | None, typer.Option(help="The layer: 16, 32, or 0 for one vector.")
+    ] = None,
     size: Annotated[int | None, typer.Option(help="The side of the network's input.")] = None,
     mode: Annotated[str | None, typer.Option(help="crop or squeeze.")] = None,
     batch_size: Annotated[int, typer.Option(min=1)] = 8,

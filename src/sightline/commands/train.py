@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sightline.data.progress import be_quiet, is_quiet
 from sightline.tasks.command_line import Quiet, echo, note
 
 if TYPE_CHECKING:
@@ -48,24 +50,36 @@ def train(
     given = [*(before.overrides if before else ()), *(overrides or ())]
     chosen: list[str] = []  # where the recipe says `auto`
     settings = read_recipe(path, given, say=chosen.append)
-    for line in chosen:
-        note(line)
+    if os.environ.get("RANK", "0") == "0":  # of several processes one speaks
+        for line in chosen:
+            note(line)
     if resume:
         settings = found_from(settings, folder)
     task = build_task(settings)  # before torch is imported: a bad file is reported at once
+    from sightline.training import distributed
+    from sightline.training.checkpoint import Run
     from sightline.training.loop import train as run_training
 
-    if thawed := _thawed(settings, folder):
-        task = build_task(thawed)
-    paths = spec_of(settings.task).local_paths
-    outcome = run_training(
-        task,
-        folder,
-        resume=resume,
-        console=Console(stderr=True, quiet=quiet),
-        local_paths=paths,
-        command=Command.here(given),
-    )
+    with distributed.joined():
+        quiet = quiet or not distributed.is_first()
+        be_quiet(is_quiet() or quiet)
+        with distributed.first_alone():
+            thawed = _thawed(settings, folder)
+        if thawed:
+            task = build_task(thawed)
+        if distributed.was_restarted() and Run(folder).newest() is not None:
+            resume = True
+        outcome = run_training(
+            task,
+            folder,
+            resume=distributed.from_first(resume),
+            console=Console(stderr=True, quiet=quiet),
+            local_paths=spec_of(settings.task).local_paths,
+            command=Command.here(given),
+        )
+        speaks = distributed.is_first()
+    if not speaks:
+        raise typer.Exit(130 if outcome.reason == "interrupted" else 0)
     best, newest = outcome.run.best(), outcome.run.newest()
     kept = f"; best: {best}" if best else ""
     note(f"{outcome.reason} at step {outcome.progress.step}{kept}")

@@ -30,7 +30,7 @@ def parse_file(
 
     `auto` chooses the values of keys that are `auto`.
     """
-    return _parse(_compose_file(Path(path)), str(path), schema, overrides, auto)
+    return _parse(compose_file(Path(path)), str(path), schema, overrides, auto)
 
 
 def parse_text(text: str, schema: type[T], overrides: Sequence[str] = (), name: str = "text") -> T:
@@ -40,7 +40,7 @@ def parse_text(text: str, schema: type[T], overrides: Sequence[str] = (), name: 
 
 def top_level(path: Path | str, key: str) -> str | None:
     """One scalar at the top of a YAML file, read before the schema is known (such as `task`)."""
-    root = _compose_file(Path(path))
+    root = compose_file(Path(path))
     for name, value in root.value:
         if name.value == key and isinstance(value, yaml.ScalarNode):
             return str(value.value)
@@ -87,7 +87,8 @@ def _chosen(root: yaml.MappingNode, values: Mapping[str, Any]) -> yaml.MappingNo
     return root
 
 
-def _compose_file(path: Path) -> yaml.MappingNode:
+def compose_file(path: Path) -> yaml.MappingNode:
+    """The root mapping of a YAML file."""
     try:
         with io.TextIOWrapper(open_file(path), encoding="utf-8") as file:
             text = file.read()

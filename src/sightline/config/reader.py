@@ -156,7 +156,7 @@ def _breadth(hint: Any, node: yaml.Node) -> int:
     Text takes every scalar and so comes late, but what is in quotes is text before it is a number.
     A list comes last: one value will do for it.
     """
-    base = _base(hint)
+    base = base_type(hint)
     if base is str and isinstance(node, yaml.ScalarNode) and node.style in ("'", '"'):
         return -1
     order = [Literal, bool, int, float, str]
@@ -175,10 +175,10 @@ def _fits(hint: Any, node: yaml.Node) -> bool:
     return isinstance(node, yaml.ScalarNode)
 
 
-def _base(hint: Any) -> Any:
+def base_type(hint: Any) -> Any:
     """What kind of type it is: `int` of Positive, `tuple` of tuple[int, ...]."""
     origin = typing.get_origin(hint)
-    return _base(typing.get_args(hint)[0]) if origin is Annotated else origin or hint
+    return base_type(typing.get_args(hint)[0]) if origin is Annotated else origin or hint
 
 
 def type_words(*hints: Any) -> str:

@@ -29,6 +29,9 @@ class AttentionConfig:
 
     kind: Literal["none", "content", "location"] = "content"
     hard: bool = False  # look at one sampled position instead of the weighted sum
+    # How hard attention describes: by the expectation over positions, which is ours, or with one
+    # choice at every step as Xu et al., the position of the largest weight
+    describe: Literal["expectation", "argmax"] = "expectation"
     size: Positive = 512  # A, the width of the tanh layer
     filters: Positive = 10  # location-aware: number of convolution filters
     width: Odd = 31  # location-aware: their width K
@@ -70,7 +73,9 @@ class ImageEncoderConfig:
     # A file, package:NAME, hub:NAME or a run that trained its encoder; `default`: as published;
     # `initial`: that of `training.initial`, which then stays part of the model
     weights: str = "default"
-    stride: int | None = None  # of the feature map, 16 or 32; null: the network's usual one
+    # Of the feature map, 16 or 32; 0: one vector, VGG's FC-4096 (of a whole weight file) or the
+    # mean of another network's last map; null: the network's usual one
+    stride: int | None = None
     size: Positive | None = None  # of the input in pixels; null: the network's usual one
     # How a picture is made square: the middle of it, or all of it; null: the network's usual way
     mode: Literal["crop", "squeeze"] | None = None
@@ -82,6 +87,20 @@ class ImageEncoderConfig:
     # ImageNet's classes and the commonest `tag_words` of the captions
     tags: Count = 0
     tag_words: Count = 1000
+
+
+@dataclass(frozen=True)
+class GlimpseConfig:
+    """An encoder whose cost does not grow with the picture (`nn/encoders/glimpses.py`)."""
+
+    coarse: Positive = 384  # pixels on the long side of the first look
+    glimpses: Positive = 6  # at full resolution
+    side: Positive = 96  # of a glimpse in the picture's pixels
+    apart: Positive = 48  # pixels between the centres of two glimpses, at least
+    dimension: Positive = 128  # D
+    # In training the first look is as coarse as that of pictures up to so many pixels on a side
+    largest: Positive = 12000
+    explore: Weight = 1.0  # in training: how much chance there is in where glimpses go
 
 
 @dataclass(frozen=True)
@@ -98,6 +117,7 @@ class SearchConfig:
     # (encoder.tags), until it is written; 0: not at all
     naming: Weight = 0.0
     sure: Share = 0.3  # the probability from which the classifier counts as sure
+    sure_of_things: Share = 0.3  # the same of what is no animal: a photo has many things
     common: Count = 500  # so many of the commonest words are left to the decoder
 
 
@@ -193,8 +213,9 @@ class HardConfig:
     reward: Weight = 1.0  # λ_r
     entropy: Weight = 0.002  # λ_e
     baseline: bool = True
-    decay: BelowOne = 0.9  # of the moving-average baseline
-    expectation: Share = 0.5  # probability, per example, of using α in place of the sample
+    normalise: bool = False  # divide what exceeds the baseline by its deviation, where above 1
+    decay: BelowOne = 0.9  # of the moving averages
+    expectation: Share = 0.5  # probability, per picture, of using α in place of the sample
 
 
 @dataclass(frozen=True)
@@ -212,6 +233,9 @@ class LossConfig:
     looks: Weight = 0.0
     # How much a CTC loss on the encoder's positions counts (Watanabe et al. 2017), of sounds
     ctc: Weight = 0.0
+    # the share of batches in which only CTC is learned, which costs half as much: the encoder is
+    # what takes long to learn
+    ctc_alone: Share = 0.0
     hard: HardConfig = field(default_factory=HardConfig)
     per: Literal["token", "sequence"] = "token"  # what the loss is divided by
 
@@ -287,6 +311,9 @@ class TrainingConfig:
     patience: Count = 0  # stop after this many evaluations without a better one; 0: never
     explode: AboveZero = 5.0  # stop when the loss exceeds this many times its first value
     tensorboard: bool = True
+    # A batch is computed in at least so many parts, whose gradients are added up: less memory. Of
+    # several processes (torchrun) each takes its share of them
+    accumulate: Positive = 1
     device: str = "auto"  # auto, cpu, cuda, cuda:1 …
     # bfloat16: products of matrices round their factors, and take half the time where the
     # processor knows that type; weights and sums stay in 32 bits

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 CLASSES = 1000
+ANIMALS = 398  # the first classes; each animal can be counted
 
 
 @cache
@@ -18,6 +19,11 @@ def imagenet_words() -> dict[str, list[int]]:
             word, *numbers = line.split()
             words[word] = [number for part in numbers for number in _numbers(part)]
     return words
+
+
+@cache
+def animals() -> frozenset[str]:
+    return frozenset(w for w, classes in imagenet_words().items() if min(classes) < ANIMALS)
 
 
 def _numbers(part: str) -> range:

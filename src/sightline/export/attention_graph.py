@@ -30,7 +30,7 @@ def scores_of(g: Graph, attention: Attention, query: str, keys: str) -> str:
 
 
 def attend(g: Graph, attention: Attention, query: str, looks_back: bool) -> str:
-    """The weights (B, K, M) of a query (N, A); those of hard attention by their expectation."""
+    """The weights α (B, K, M) of a query (N, A)."""
     config = attention.config
     scores = scores_of(g, attention, query, "keys")  # (B, K, M)
     scores = g("Add", scores, g("Unsqueeze", "bias", g.shape(1)))
@@ -40,12 +40,20 @@ def attend(g: Graph, attention: Attention, query: str, looks_back: bool) -> str:
     return g("Reshape", normalised, g.grouped("positions", of="keys"))
 
 
+def likeliest(g: Graph, weights: str) -> str:
+    """1 at the largest of the weights (B, K, M), else 0."""
+    best = g("ArgMax", weights, axis=2, keepdims=1)
+    count = g("Squeeze", g("Shape", weights, start=2, end=3), g.shape(0))
+    places = g("Range", g.integer(0), count, g.integer(1))  # (M,)
+    return g("Cast", g("Equal", places, best), to=FLOAT)
+
+
 def _normalise(g: Graph, attention: Attention, scores: str, looks_back: bool) -> str:
     """As Attention.normalise of scores (N, M), which the mask is in."""
     config = attention.config
     allowed = g("Greater", scores, g.number(EMPTY))
     if config.window and looks_back:
-        allowed = _window(g, allowed, config.window)
+        allowed = _window(g, allowed, config.window, "last" if config.cumulative else "attended")
     scores = g("Where", allowed, scores, g.number(LOWEST))
     if config.top_k:  # of at least top_k places, however short the context is
         places = g("Pad", scores, g.shape(0, 0, 0, config.top_k), g.number(LOWEST))
@@ -66,12 +74,12 @@ def sharpened(g: Graph, scores: str, temperature: float) -> str:
     return scores if temperature == 1 else g("Div", scores, g.number(temperature))
 
 
-def _window(g: Graph, allowed: str, reach: int) -> str:
+def _window(g: Graph, allowed: str, reach: int, last: str) -> str:
     """Only within `reach` of the median of the last weights, where there are any."""
-    size = g("Squeeze", g("Shape", "attended", start=1, end=2), g.shape(0))
+    size = g("Squeeze", g("Shape", last, start=1, end=2), g.shape(0))
     positions = g("Range", g.integer(0), size, g.integer(1))  # (M,)
-    paid = g("ReduceSum", "attended", g.shape(1), keepdims=1)
-    before = g("Less", g("CumSum", "attended", g.integer(1)), g("Mul", paid, g.number(0.5)))
+    paid = g("ReduceSum", last, g.shape(1), keepdims=1)
+    before = g("Less", g("CumSum", last, g.integer(1)), g("Mul", paid, g.number(0.5)))
     focus = g("ReduceSum", g("Cast", before, to=INT64), g.shape(1), keepdims=1)  # (N, 1)
     near = g("LessOrEqual", g("Abs", g("Sub", positions, focus)), g.integer(reach))
     inside = g("And", near, allowed)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from sightline.data.vocabulary import END, SPECIALS
-from sightline.export.attention_graph import EMPTY, attend, scores_of, sharpened
+from sightline.export.attention_graph import EMPTY, attend, likeliest, scores_of, sharpened
 from sightline.export.graph_writer import FLOAT, INT8, INT64, Graph, Weights
 from sightline.nn.attention import Attention
 from sightline.nn.decoder import Decoder
@@ -214,13 +214,19 @@ def _glimpse(
     if whole:
         inputs["factors"] = (FLOAT, ("examples", 1, "positions"))
     inputs["bias"] = (FLOAT, ("examples", "positions"))
-    rows = attend(g, attention, query, looks_back(decoder))  # (B, K, M)
+    soft = attend(g, attention, query, looks_back(decoder))  # (B, K, M)
+    rows = likeliest(g, soft) if attention.chooses(None, None) else soft
     made = {"weights": g("Flatten", rows, axis=2)}  # (N, M)
     if looks_back(decoder):
         inputs["attended"] = (FLOAT, ("rows", "positions"))
-        summed = config.attention.cumulative
-        both = g("Add", "attended", made["weights"]) if summed else made["weights"]
+        alpha = g("Flatten", soft, axis=2)
+        both = g("Add", "attended", alpha) if config.attention.cumulative else alpha
         made["attended"] = g("Identity", both)
+        if (
+            config.attention.cumulative and config.attention.window
+        ):  # which follows the last weights
+            inputs["last"] = (FLOAT, ("rows", "positions"))
+            made["last"] = g("Identity", alpha)
     mix = g.mix(rows, "mixed", "factors") if whole else g("MatMul", rows, "mixed")
     context = g("Reshape", mix, g.shape(-1, gates + size))
     if config.gate:

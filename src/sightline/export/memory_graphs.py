@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sightline.data.vocabulary import PAD
-from sightline.export.attention_graph import EMPTY
+from sightline.export.attention_graph import EMPTY, likeliest
 from sightline.export.graph_writer import FLOAT, INT64, Graph, Weights
 from sightline.nn.memory import MemoryDecoder
 from sightline.runtime.model_folder import LEADING
@@ -54,10 +54,7 @@ def step_graph(decoder: MemoryDecoder, weights: Weights) -> onnx.ModelProto:
     exists = g("Cast", g("Greater", bias, g.number(EMPTY)), to=FLOAT)
     shares = g("Mul", g("Softmax", scores, axis=2), exists)  # (B, K, P)
     if config.hard:
-        best = g("ArgMax", shares, axis=2, keepdims=1)
-        count = g("Squeeze", g("Shape", "bias", start=1, end=2), g.shape(0))
-        places = g("Range", g.integer(0), count, g.integer(1))
-        shares = g("Mul", g("Cast", g("Equal", places, best), to=FLOAT), exists)
+        shares = g("Mul", likeliest(g, shares), exists)
     read = g("Reshape", g("MatMul", shares, g("Gather", facts, value, axis=2)), g.shape(-1, size))
     before = g.linear("h0", decoder.turn.weight) if config.tying == "layerwise" else "h0"
     if config.gate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from PIL import Image, ImageDraw
 
 from sightline.errors import UserError
 from sightline.figures.files import suffix_of, write
-from sightline.figures.fonts import Lettering
+from sightline.figures.fonts import Lettering, clean
 from sightline.figures.looks import PictureSource, lit_panels, read_picture, resized
 from sightline.types import Description
 
@@ -43,8 +44,8 @@ def animate_attention(
     height, width = (max(24, round(scale * length)) for length in pixels.shape[:2])
     small = resized(pixels, width, height)
     panels = lit_panels(small, description)
-    words = [word for word, _ in panels]
-    page = _Page(words, width, height)
+    words = [clean(look.word) for look, _ in panels]
+    page = Page(words, width, height)
     frames, times = [page.frame(small, 0)], [FIRST]
     shown = small
     for number, (_, lit) in enumerate(panels, start=1):
@@ -73,7 +74,7 @@ def _between(
     return mixed
 
 
-class _Page:
+class Page:
     """A picture above its caption, of which the first words are shown."""
 
     def __init__(self, words: list[str], width: int, height: int) -> None:
@@ -87,12 +88,18 @@ class _Page:
 
     def frame(self, pixels: NDArray[np.uint8], count: int, done: bool = False) -> Image.Image:
         """The first `count` words, the last of them bright, or all of them when it is done."""
+        bright = [done or number == count for number in range(1, count + 1)]
+        return self.lit(pixels, [float(each) for each in bright])
+
+    def lit(self, pixels: NDArray[np.uint8], light: Sequence[float]) -> Image.Image:
+        """The first words, as many as there are lights, each from quiet (0) to bright (1)."""
         image = Image.new("RGB", (self.width, self.height), GROUND)
         image.paste(Image.fromarray(pixels), (self.left, self.top))
         draw = ImageDraw.Draw(image)
-        for number, (x, line, word) in enumerate(self.words[:count], start=1):
-            colour = BRIGHT if done or number == count else QUIET
+        for part, (x, line, word) in zip(light, self.words, strict=False):
+            mixed = np.array(QUIET) * (1 - part) + np.array(BRIGHT) * part
             place = (MARGIN + x, self.caption_top + line * LINE + SIZE)
+            colour = tuple(int(each) for each in mixed.round())
             draw.text(place, word, fill=colour, font=self.letters.font(word, SIZE), anchor="ls")
         return image
 

@@ -42,9 +42,10 @@ def _over_time(description: Description, path: Path | str, source: PictureSource
     """A film shows its frames; what has none, a recording, a matrix over time."""
     layout = description.layout
     if source is not None and layout is not None and layout.size != (0, 0):
-        from sightline.figures.film import draw_film
+        from sightline.figures.film import animate_film, draw_film
 
-        draw_film(description, path, source)
+        suffix = suffix_of(path, (*SUFFIXES, *ANIMATED))
+        (animate_film if suffix in ANIMATED else draw_film)(description, path, source)
     else:
         draw_alignment(description, path)
 

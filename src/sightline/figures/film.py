@@ -12,9 +12,11 @@ from PIL import Image
 
 from sightline.data.vocabulary import function_words
 from sightline.errors import UserError
+from sightline.figures.animation import SUFFIXES as ANIMATED
+from sightline.figures.animation import Page, save_frames
 from sightline.figures.files import suffix_of
 from sightline.figures.fonts import Lettering
-from sightline.figures.looks import Look, looks_of
+from sightline.figures.looks import Look, looks_of, resized
 from sightline.figures.sheet import (
     FAINT,
     INK,
@@ -77,6 +79,31 @@ def draw_film(
         2 * MARGIN + ACROSS * CELL + (ACROSS - 1) * GAP, top + MARGIN - GAP, description.text,
         tuple(sheet.pictures), tuple(sheet.lines), tuple(sheet.bars), texts=tuple(sheet.texts),
     ).save(path)  # fmt: skip
+
+
+def animate_film(
+    description: Description, path: Path | str, source: Any, *, side: int = 360
+) -> None:
+    """The frames that a clip's description looked at, one after the other as in the film: the
+    words that looked there most are bright (.gif, .webp)."""
+    suffix = suffix_of(path, ANIMATED)
+    looks, layout = looks_of(description), description.layout
+    assert layout is not None
+    is_frame = np.array([label != "motion" for label in layout.labels or layout.times])
+    times = np.array(layout.times)[is_frame]
+    weights = np.array([look.weights for look in looks])[:, is_frame]  # (words, L)
+    light = weights / np.maximum(weights.max(axis=1, keepdims=True), 2 / len(times))
+    pixels = frames_at(source, times.tolist(), side)
+    height, width = pixels[0].shape[:2]
+    scale = side / max(height, width)
+    width, height = max(24, round(scale * width)), max(24, round(scale * height))
+    page = Page([look.word for look in looks], width, height)
+    shown = [
+        page.lit(resized(frame, width, height), light[:, i].tolist())
+        for i, frame in enumerate(pixels)
+    ]
+    gaps = np.append(np.diff(times), [1.5]) * 1000
+    save_frames(shown, gaps.clip(100, 2000).round().astype(int).tolist(), path, suffix)
 
 
 def _coloured(looks: list[Look]) -> dict[int, Colour]:

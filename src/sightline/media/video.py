@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sightline.errors import UserError, VideoError, VideoKindError, VideoSizeError, install
+from sightline.errors import (
+    MissingPackageError,
+    VideoError,
+    VideoKindError,
+    VideoSizeError,
+    install,
+)
 from sightline.media.files import Source, name_of, opened
 from sightline.media.shots import CutDetector
 
@@ -89,7 +95,7 @@ def read_clips(
     detector = CutDetector() if shots or sampling == "shots" else None
     sample = _Sample(count, sampling)
     now, end = 0.0, 0.0
-    for frame in _frames(source, side, name or name_of(source, "clip"), longest, progress):
+    for frame in _frames(source, side, name or name_of(source, "video"), longest, progress):
         now, end = frame.time, frame.end
         cut = detector is not None and detector.is_cut(now, frame.thumb())
         if sample.times and ((shots and cut) or now >= sample.start + every - 1e-6):
@@ -111,7 +117,7 @@ def frames_at(
     found: list[Pixels] = []
     before: _Frame | None = None
     for frame in _frames(
-        source, side, name or name_of(source, "clip"), math.inf, lambda now, end: None
+        source, side, name or name_of(source, "video"), math.inf, lambda now, end: None
     ):
         while len(found) < len(times) and times[len(found)] < frame.time - 1e-6:
             shown = frame if before is None else before
@@ -316,8 +322,8 @@ def _container(source: Source, name: str) -> Iterator[InputContainer]:
     try:
         import av
     except ModuleNotFoundError:
-        raise UserError(f"clips need PyAV: {install('video')}") from None
-    with opened(source, name, "clip", VideoError) as file:
+        raise MissingPackageError(f"clips need PyAV: {install('video')}") from None
+    with opened(source, name, "video", VideoError) as file:
         try:
             # a file of ours is given, not its name, and no other may be opened from inside it
             options = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "none"}

@@ -55,29 +55,43 @@ class Attention(nn.Module):
         self,
         query: Tensor,  # (N, Q)
         context: ContextSet,
-        previous: Tensor,  # (N, M): the last step's weights, or their sum; zeros at the start
+        previous: Tensor,  # what `remember` gave at the last step; `nothing` at the start
         chosen: Tensor | None = None,  # (N,): hard attention looks here instead of sampling
         expected: Tensor | None = None,  # (N,) bool: hard attention uses α here, else samples
+        draws: Tensor | None = None,  # (N,) in [0, 1): it samples by these
     ) -> Focus:
-        weights = self.normalise(self.scores(query, context, previous), context, previous)
-        used = self.look(weights, chosen, expected)
+        last, seen = self._recall(previous)
+        weights = self.normalise(self.scores(query, context, seen), context, last)
+        used = self.look(weights, chosen, expected, draws)
         groups, positions, _ = context.values.shape
         # φ: the weighted sum of the values, (N, D), without copying them per row
         summed = torch.bmm(used.view(groups, -1, positions), context.values).flatten(0, 1)
         return Focus(weights, used, summed)
 
-    def samples(self, chosen: Tensor | None, expected: Tensor | None) -> bool:
-        """Whether contexts are made of one position: hard attention, given paths or rows."""
-        return self.config.hard and not (chosen is None and expected is None)
+    def chooses(self, chosen: Tensor | None, expected: Tensor | None) -> bool:
+        """Whether contexts are made of one position: hard attention, given paths or rows.
 
-    def look(self, weights: Tensor, chosen: Tensor | None, expected: Tensor | None) -> Tensor:
-        """What contexts are made with: α, or of hard attention a one-hot row (not in `expected`).
-
-        Hard attention that is given neither uses α, the expectation, in every row.
+        Given neither it describes, and chooses where its configuration says so.
         """
-        if not self.samples(chosen, expected):
+        config = self.config
+        given = chosen is not None or expected is not None
+        return config.hard and (given or config.describe == "argmax")
+
+    def look(
+        self,
+        weights: Tensor,
+        chosen: Tensor | None,
+        expected: Tensor | None,
+        draws: Tensor | None = None,
+    ) -> Tensor:
+        """What contexts are made with: α, or of hard attention one position (not in `expected`)."""
+        if not self.chooses(chosen, expected):
             return weights
-        if chosen is None:  # s ~ Multinoulli(α)
+        if chosen is None and expected is None:
+            chosen = weights.argmax(1)
+        elif chosen is None and draws is not None:  # s ~ Multinoulli(α)
+            chosen = inverse(weights.detach(), draws)
+        elif chosen is None:
             chosen = torch.multinomial(weights.detach(), 1).squeeze(1)
         used = F.one_hot(chosen, weights.shape[1]).to(weights.dtype)
         return used if expected is None else torch.where(expected[:, None], weights, used)
@@ -104,14 +118,14 @@ class Attention(nn.Module):
         result: Tensor = self.score(torch.tanh(hidden)).view(-1, positions)
         return result
 
-    def normalise(self, scores: Tensor, context: ContextSet, previous: Tensor) -> Tensor:
+    def normalise(self, scores: Tensor, context: ContextSet, last: Tensor) -> Tensor:
         """The weights α from the scores, under the mask and whatever sharpens them."""
         config = self.config
         allowed = rows_of(context.mask, scores.shape[0])  # (N, M)
         if context.bias is not None:
             scores = scores + rows_of(context.bias, scores.shape[0])
         if config.window:
-            allowed = allowed & _window(previous, allowed, config.window)
+            allowed = allowed & _window(last, allowed, config.window)
         scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
         if config.top_k and config.top_k < scores.shape[1]:
             least = scores.topk(config.top_k, dim=1).values[:, -1:]
@@ -123,9 +137,34 @@ class Attention(nn.Module):
             return positive / positive.sum(1, keepdim=True).clamp_min(1e-30)
         return masked_softmax(scores, allowed)
 
+    @property
+    def _keeps_both(self) -> bool:
+        """A window follows the last weights, whatever else is summed up."""
+        return bool(self.config.cumulative and self.config.window)
+
+    def nothing(self, values: Tensor, rows: int) -> Tensor:
+        """What is remembered before the first step."""
+        positions = values.shape[1]
+        return values.new_zeros((rows, 2, positions) if self._keeps_both else (rows, positions))
+
     def remember(self, previous: Tensor, focus: Focus) -> Tensor:
-        """What the next step is given as the previous weights."""
+        """For the next step: the weights (N, M), or their sum, or (N, 2, M) both."""
+        if self._keeps_both:
+            return torch.stack([focus.weights, previous[:, 1] + focus.weights], dim=1)
         return previous + focus.weights if self.config.cumulative else focus.weights
+
+    def _recall(self, previous: Tensor) -> tuple[Tensor, Tensor]:
+        """The last weights, and what location-aware scores see."""
+        return (previous[:, 0], previous[:, 1]) if self._keeps_both else (previous, previous)
+
+
+def inverse(weights: Tensor, draws: Tensor) -> Tensor:
+    """The position that each number in [0, 1) falls on, (N,), where each is as long as its weight.
+
+    In 64 bits a number of 32 bits never reaches the end: what has no weight is never chosen.
+    """
+    ends = weights.double().cumsum(1)  # (N, M)
+    return torch.searchsorted(ends, draws[:, None] * ends[:, -1:], right=True)[:, 0]
 
 
 def rows_of(per_example: Tensor, rows: int) -> Tensor:

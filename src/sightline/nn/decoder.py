@@ -35,13 +35,14 @@ class DecoderState:
 
     recurrent: RecurrentState  # each (layers, N, H)
     context: ContextSet | None = None  # of B examples, N = B · K rows
-    attended: Tensor | None = None  # (N, M): previous weights, or their sum
+    attended: Tensor | None = None  # (N, M): previous weights, their sum, or (N, 2, M) both
     constant: Tensor | None = None  # (N, H'): the context's mean, fed at every step
     # (N,) bool: hard attention uses α in these rows and samples in the others; None: α in all
     expected: Tensor | None = None
     # of a pointer head: position i is token i; of a copying one: the positions that name tokens
     pointers: ContextSet | None = None
     prior: RecurrentState = ()  # of deep fusion's language model
+    draws: Tensor | None = None  # (N, T) in [0, 1): by which hard attention samples at each step
 
     def __len__(self) -> int:
         return int(self.recurrent[0].shape[1])
@@ -138,7 +139,7 @@ class Decoder(nn.Module):
             pointers = head.prepare(context)
         if self.attention is not None:
             context = self.attention.prepare(context)
-            attended = context.values.new_zeros(rows, context.values.shape[1])
+            attended = self.attention.nothing(context.values, rows)
         state = DecoderState(recurrent, context, attended, constant, pointers=pointers)
         if "first" in self.entries:
             projected = self.recurrent.project(self._with_constant(self.enter_first(mean), state))
@@ -193,8 +194,9 @@ class Decoder(nn.Module):
         # parts of tensors are taken once, for their gradients to be put together once
         for t, now in enumerate(projected.unbind(1)):
             look = None if chosen is None else chosen[:, t]
+            draws = None if state.draws is None else state.draws[:, t]
             hidden, context, focus, state = self._step(
-                now, from_context, state, look, train=self.training
+                now, from_context, state, look, draws, train=self.training
             )
             parts.append((hidden, context, focus.weights, focus.used))
         return Steps(*(torch.stack(part, 1) for part in zip(*parts, strict=True))), state
@@ -220,11 +222,13 @@ class Decoder(nn.Module):
 
         looks = None if chosen is None else packing.pack(chosen)
         in_mean = None if expected is None else packing.pack(expected[:, None].expand_as(tokens))
+        draws = None if state.draws is None else packing.pack(state.draws)
 
         def look(weights: Tensor, now: slice) -> Tensor:
-            return attention.look(weights, *(x if x is None else x[now] for x in (looks, in_mean)))
+            given = (x if x is None else x[now] for x in (looks, in_mean, draws))
+            return attention.look(weights, *given)
 
-        sampled = attention.samples(chosen, expected)
+        one = attention.chooses(chosen, expected)
         steps, (hidden, cell, weights) = fused.attend_and_advance(
             packing,
             F.linear(packing.pack(inputs), from_input, bias_ih + bias_hh),
@@ -233,8 +237,8 @@ class Decoder(nn.Module):
             (torch.cat(factors), torch.cat(biases)),
             from_context,
             attention.score.weight[0] / attention.config.temperature,
-            look if sampled else None,
-            in_mean if sampled else None,
+            look if one else None,
+            in_mean if one else None,
         )
         return steps, replace(state, recurrent=(hidden[None], cell[None]), attended=weights)
 
@@ -271,6 +275,7 @@ class Decoder(nn.Module):
         from_context: Tensor,  # (gates · H, D)
         state: DecoderState,
         chosen: Tensor | None = None,
+        draws: Tensor | None = None,
         *,
         train: bool = False,  # whether there is dropout between layers
     ) -> tuple[Tensor, Tensor, Focus, DecoderState]:
@@ -279,7 +284,8 @@ class Decoder(nn.Module):
         assert state.context is not None
         assert state.attended is not None
         before = state.recurrent[0][-1]  # the top layer's h_{t-1}
-        focus = self.attention(before, state.context, state.attended, chosen, state.expected)
+        looks = chosen, state.expected, draws
+        focus = self.attention(before, state.context, state.attended, *looks)
         context = focus.context
         if self.config.gate:
             context = torch.sigmoid(self.gate(before)) * context  # β_t ẑ_t

@@ -215,8 +215,10 @@ class CopyHead(VocabularyHead):
         gate, weights = self.copying(readouts, pointers)
         rows = written.shape[:-1].numel()
         tokens = rows_of(pointers.tokens, rows).view(weights.shape)
-        copied = torch.zeros_like(written).scatter_add(-1, tokens, weights)
-        return mixed(gate[..., None], written, copied)
+        copied = torch.zeros_like(written).scatter_add(-1, tokens, weights).gather(-1, tokens)
+        with_copied = mixed(gate[..., None], written.gather(-1, tokens), copied)
+        # elsewhere nothing is copied: a tenth of the time of mixing the whole vocabulary
+        return (F.logsigmoid(-gate)[..., None] + written).scatter(-1, tokens, with_copied)
 
     def likelihood(
         self,

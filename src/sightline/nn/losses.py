@@ -20,6 +20,10 @@ class Loss:
     nats: float  # the summed negative log-likelihood of the batch, without any penalty
     tokens: int  # target tokens, padding left out
     parts: dict[str, float]  # further numbers worth logging
+    # of a part of a batch: so many tokens its total is the mean of, where only the samples tell how
+    # many the whole has; 0: total is this part's share of the whole batch's loss
+    mean_over: int = 0
+    rewards: tuple[float, ...] = ()  # of hard attention's sampled rows
 
 
 def sequence_loss(
@@ -29,10 +33,12 @@ def sequence_loss(
     config: LossConfig,
     weights: Tensor | None = None,
     looks: Tensor | None = None,
+    over: float | None = None,
 ) -> tuple[Tensor, Loss]:
     """The loss of a teacher-forced pass; targets (N, T), how much each counts (N,).
 
-    `looks` (N, T) are the positions to look at, −1 for any. Also gives log p(y | …) per row, (N,).
+    `looks` (N, T) are the positions to look at, −1 for any. The sum is divided by `over`, if not by
+    what these rows have. Also gives log p(y | …) per row, (N,).
     """
     mask = targets != PAD  # (N, T)
     smoothing, zeros = config.label_smoothing, decoded.readouts.new_zeros(targets.shape)
@@ -58,17 +64,23 @@ def sequence_loss(
         away = looked_away(decoded.weights, looks)  # (N,)
         per_row = per_row + config.looks * away
         parts["looks"] = float(away.detach().sum() / (looks >= 0).sum().clamp_min(1))
-    if weights is None:
-        total = per_row.sum() / scale(config, tokens, len(targets))
-    else:
-        count = mask.sum(1) if config.per == "token" else torch.ones_like(weights)
-        total = (weights * per_row).sum() / (weights * count).sum().clamp_min(1e-6)
+    summed = per_row.sum() if weights is None else (weights * per_row).sum()
+    total = summed / (divisor(config, targets, weights) if over is None else over)
     return log_likelihood, Loss(total, -float(log_likelihood.detach().sum()), tokens, parts)
 
 
 def scale(config: LossConfig, tokens: int, rows: int) -> int:
     """What summed losses are divided by: the tokens, or the sequences, of the batch."""
     return max(1, tokens if config.per == "token" else rows)
+
+
+def divisor(config: LossConfig, targets: Tensor, weights: Tensor | None) -> Tensor | int:
+    """The same, where each row counts by its weight."""
+    mask = targets != PAD
+    if weights is None:
+        return scale(config, int(mask.sum()), len(targets))
+    count = mask.sum(1) if config.per == "token" else torch.ones_like(weights)
+    return (weights * count).sum().clamp_min(1e-6)
 
 
 def doubly_stochastic(weights: Tensor, mask: Tensor) -> Tensor:
@@ -90,35 +102,59 @@ class Reinforce(nn.Module):
     """
 
     baseline: Tensor  # b, kept in checkpoints
+    variance: Tensor  # of rewards about b, a moving average too
     started: Tensor
 
     def __init__(self, config: HardConfig) -> None:
         super().__init__()
         self.config = config
         self.register_buffer("baseline", torch.zeros(()))
+        self.register_buffer("variance", torch.zeros(()))
         self.register_buffer("started", torch.zeros((), dtype=torch.bool))
 
-    def expected_rows(self, examples: int, device: torch.device) -> Tensor:
-        """Which examples use α instead of samples, (examples,) bool."""
-        return torch.rand(examples, device=device) < self.config.expectation
+    def expected_rows(self, uniform: Tensor) -> Tensor:
+        """Which pictures use α instead of samples, in all their captions, (pictures,) bool.
+
+        By a number from 0 to 1 for each.
+        """
+        return uniform < self.config.expectation
 
     def forward(
-        self, log_likelihood: Tensor, decoded: Decoded, expected: Tensor, mask: Tensor
-    ) -> tuple[Tensor, dict[str, float]]:
-        """The terms to add to −log p(y|s̃), summed over rows, and what is worth logging.
+        self,
+        log_likelihood: Tensor,
+        decoded: Decoded,
+        expected: Tensor,
+        mask: Tensor,
+        *,
+        follow: bool = True,
+    ) -> tuple[Tensor, dict[str, float], Tensor]:
+        """The terms to add to −log p(y|s̃), summed over rows, what is worth logging, and the rewards
+        of sampled rows.
 
-        log p(y | s̃, a) (rows,), which rows use α (rows,), which tokens are real (rows, T).
+        log p(y | s̃, a) (rows,), which rows use α (rows,), which tokens are real (rows, T). The
+        baseline does not `follow` a part of a batch, but all of them together.
         """
-        reward = log_likelihood.detach()
-        baseline = self.baseline if self.config.baseline else 0.0
-        terms, parts = self.terms(reward - baseline, decoded, expected, mask)
-        sampled = ~expected
-        if self.training and bool(sampled.any()):
-            # b_k = 0.9 b_{k-1} + 0.1 log p(y|s̃_k), begun at the first reward
-            decay = self.config.decay if bool(self.started) else 0.0
-            self.baseline.mul_(decay).add_(reward[sampled].mean(), alpha=1 - decay)
-            self.started.fill_(True)
-        return terms, {"reward": float(reward.mean()), "baseline": float(self.baseline), **parts}
+        reward, real = log_likelihood.detach(), mask.any(1)  # rows of padding have no reward
+        advantage = reward - (self.baseline if self.config.baseline else 0.0)
+        if self.config.normalise:  # Mnih and Gregor 2014: only ever made smaller
+            advantage = advantage / self.variance.sqrt().clamp_min(1.0)
+        terms, parts = self.terms(advantage, decoded, expected, mask)
+        sampled = reward[~expected & real]
+        if self.training and follow:
+            self.follow(sampled)
+        mean = float(reward.sum() / real.sum().clamp_min(1))
+        parts = {"reward": mean, "baseline": float(self.baseline), **parts}
+        return terms, parts, sampled
+
+    def follow(self, rewards: Tensor) -> None:
+        """b_k = 0.9 b_{k-1} + 0.1 log p(y|s̃_k), begun at the first reward; of sampled rows."""
+        if not len(rewards):
+            return
+        decay = self.config.decay if bool(self.started) else 0.0
+        self.baseline.mul_(decay).add_(rewards.mean(), alpha=1 - decay)
+        spread = (rewards - self.baseline).square().mean()
+        self.variance.mul_(decay).add_(spread, alpha=1 - decay)
+        self.started.fill_(True)
 
     def terms(
         self, advantage: Tensor, decoded: Decoded, expected: Tensor, mask: Tensor

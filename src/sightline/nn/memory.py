@@ -240,7 +240,7 @@ class Answering(Likelihood):
         start = decoder.start(model.encode(batch.inputs, batch.name))
         given = looks if model.training and memory.hard else None
         decoded = decoder(before, start, given, linear=linear)
-        _, loss = sequence_loss(
-            decoder, decoded, targets, self.config, None, None if linear else looks
-        )
+        looks = None if linear else looks
+        over = self.divided_by(batch)
+        _, loss = sequence_loss(decoder, decoded, targets, self.config, None, looks, over)
         return loss, None

@@ -26,6 +26,34 @@ class Batch:
     items: tuple[str, ...] = ()  # the examples' ids, where the objective needs them
     progress: float = 0.0  # the share of training that is done
     weights: Tensor | None = None  # (N,): how much each target counts; None: alike
+    seed: int | None = None  # of what is drawn for each example; None: from torch's own state
+    whole: Batch | None = None  # what this is a part of: losses are divided by what that has
+    first: int = 0  # which example of the whole is this part's first
+
+    def part(self, index: int, parts: int) -> Batch:
+        """One of so many shares of neighbouring examples; with few examples some are empty."""
+        count, each = len(self.inputs), len(self.targets) // max(1, len(self.inputs))
+        first, last = (count * i // parts for i in (index, index + 1))
+        examples, rows = slice(first, last), slice(first * each, last * each)
+        inputs = self.inputs.map(lambda array: array[examples])
+        return replace(
+            self,
+            targets=self.targets[rows],
+            inputs=replace(inputs, count=last - first, layouts=inputs.layouts[examples]),
+            items=self.items[examples],
+            weights=None if self.weights is None else self.weights[rows],
+            whole=self,
+            first=first,
+        )
+
+    def uniform(self, rows: int, width: int) -> Tensor:
+        """Numbers from 0 to 1 for `rows` rows of each example, (B · rows, width): those that the
+        examples would get in the whole batch."""
+        seed, count = self.seed, len((self.whole or self).inputs)
+        generator = None if seed is None else torch.Generator().manual_seed(seed)
+        drawn = torch.rand(count, rows, width, generator=generator)
+        mine = drawn[self.first : self.first + len(self.inputs)]
+        return mine.flatten(0, 1).to(self.targets.device)
 
     def to(self, device: torch.device | str) -> Batch:
         """On a device; arrays become tensors."""
@@ -74,6 +102,11 @@ class EncoderDecoder(nn.Module):
             where = f" of {name}" if name else ""
             raise DataError(f"example {number}{where} is empty: there is nothing to attend to")
         return context
+
+    def follow(self, rewards: Sequence[float]) -> None:
+        """Bring hard attention's baseline up to date with what all parts of a batch earned."""
+        if self.hard is not None:
+            self.hard.follow(self.hard.baseline.new_tensor(rewards))
 
     def loss(
         self, batch: Batch, state: DecoderState | None = None

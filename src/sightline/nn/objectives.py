@@ -17,7 +17,7 @@ from sightline.data.vocabulary import PAD, SPECIALS
 from sightline.errors import ConfigError
 from sightline.nn.decoder import Decoder, DecoderState
 from sightline.nn.encoders.tags import Tagger, renamed, tag_loss
-from sightline.nn.losses import Loss, scale, sequence_loss
+from sightline.nn.losses import Loss, divisor, scale, sequence_loss
 from sightline.types import ContextSet, Inputs
 
 if TYPE_CHECKING:
@@ -64,30 +64,52 @@ class Likelihood:
         decoder, hard = model.decoder, model.hard if model.training else None
         context, given = self.read(model, batch) if state is None else (None, batch.targets)
         before, targets, samples, expected = given[:, :-1], given[:, 1:], 1, None
-        weights = batch.weights
+        weights, draws = batch.weights, None
         if state is None:
             assert context is not None
             if hard is not None:  # N sampled paths per target, as rows that share a context set
                 samples = hard.config.samples
-                expected = hard.expected_rows(len(targets), targets.device)
+                each = len(targets) // len(context)
+                drawn = batch.uniform(each, 1 + samples * targets.shape[1])
+                draws = drawn[:, 1:].reshape(-1, targets.shape[1])
+                expected = hard.expected_rows(drawn[::each, 0])  # one draw a picture
+                expected = expected.repeat_interleave(each)
                 before, targets, expected = (
                     each.repeat_interleave(samples, 0) for each in (before, targets, expected)
                 )
                 weights = None if weights is None else weights.repeat_interleave(samples, 0)
             state = decoder.start(context, per_example=len(targets) // len(context))
-            state = replace(state, expected=expected)
+            state = replace(state, expected=expected, draws=draws)
         if model.training:
             share = self.scheduled_sampling * batch.progress
             before = scheduled_sampling(decoder, before, state, share)
         decoded = decoder(before, state)
         looks = given_looks(batch) if hard is None else None
-        likelihood, loss = sequence_loss(decoder, decoded, targets, self.config, weights, looks)
+        over = self.divided_by(batch, samples)
+        likelihood, loss = sequence_loss(
+            decoder, decoded, targets, self.config, weights, looks, over
+        )
         if hard is None or expected is None:
             return loss, decoded.state
-        bonus, parts = hard(likelihood, decoded, expected, targets != PAD)
-        total = loss.total + bonus / scale(self.config, loss.tokens, len(targets))
-        parts = loss.parts | parts
-        return Loss(total, loss.nats / samples, loss.tokens // samples, parts), decoded.state
+        whole = batch.whole
+        mask = targets != PAD
+        bonus, parts, rewards = hard(likelihood, decoded, expected, mask, follow=whole is None)
+        rows = targets if whole is None else whole.targets[:, 1:].repeat(samples, 1)
+        total = loss.total + bonus / scale(self.config, int((rows != PAD).sum()), len(rows))
+        return Loss(
+            total,
+            loss.nats / samples,
+            loss.tokens // samples,
+            loss.parts | parts,
+            rewards=tuple(rewards.tolist()),
+        ), decoded.state
+
+    def divided_by(self, batch: Batch, samples: int = 1) -> float | None:
+        """What summed losses are divided by where a batch is only a part; None: what it has."""
+        if batch.whole is None:
+            return None
+        whole = batch.whole
+        return samples * float(divisor(self.config, whole.targets[:, 1:], whole.weights))
 
 
 def given_looks(batch: Batch) -> Tensor | None:
@@ -157,5 +179,7 @@ class WithTags(Likelihood):
         vectors = state.context.values[:, : -tagger.count]
         kept = None if self.published is None else self.published(batch.inputs)
         found = tag_loss(tagger, vectors, batch.targets, kept)
+        if batch.whole is not None:  # a mean over pictures
+            found = found * (len(batch.inputs) / len(batch.whole.inputs))
         parts = loss.parts | {"tags": float(found.detach())}
         return replace(loss, total=loss.total + self.config.tags * found, parts=parts), state

@@ -36,6 +36,14 @@ class Codec:
         """The tokens that are words with a meaning of their own: nouns, verbs, adjectives …"""
         return np.flatnonzero([token not in function_words() for token in self.vocab.tokens])
 
+    @property
+    def sure_from(self) -> NDArray[np.float32]:
+        """How sure an encoder has to be of each token for it to be named, (V,)."""
+        least = np.full(len(self.vocab), self.search.sure, np.float32)
+        # of these the decoder knows by itself what to say ("elephants", "a tennis racquet")
+        least[: self.search.common] = np.inf
+        return least
+
     def repeats(self, tokens: Sequence[int]) -> bool:
         """Whether a content word occurs twice."""
         words = np.array(tokens)[np.isin(tokens, self.content_words)]

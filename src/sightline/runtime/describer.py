@@ -312,7 +312,7 @@ class Describer:
         """The model with its language model, if it has one, and what it may not write."""
         stepper = self.stepper if tokens is None else subset(self.stepper, tokens)
         if (ask := self.codec.search).naming and tokens is None:
-            stepper = Naming(stepper, ask.naming, ask.sure, ask.common)
+            stepper = Naming(stepper, ask.naming, self.codec.sure_from)
         stepper = constrain(stepper, *constraints)
         if self.prior is None:
             return stepper

@@ -38,29 +38,28 @@ class _NamingState:
 class Naming(Wrapper):
     """A model whose odds for a word are e^bonus times as high, until it is written.
 
-    The word is the one that the encoder is surest of, if it is at least as sure as `least` and the
-    word is none of the `common` first ones of the vocabulary: of these the model knows by itself
-    what to say ("elephants", "a tennis racquet").
+    The word is the one that the encoder is surest of, if it is at least as sure as `least` has for
+    that word, (V,) or one number for all.
     """
 
-    def __init__(self, stepper: Stepper, bonus: float, least: float, common: int = 0) -> None:
+    def __init__(self, stepper: Stepper, bonus: float, least: float | NDArray[np.float32]) -> None:
         super().__init__(stepper)
         self.bonus = bonus
-        self.least = least
-        self.common = common
+        self.least = np.asarray(least, np.float32)
 
     def without(self, tokens: Sequence[int]) -> Stepper:
         """The same with these tokens left out of the model's softmax."""
-        return Naming(constrain(self.stepper, Banned(tokens)), self.bonus, self.least, self.common)
+        return Naming(constrain(self.stepper, Banned(tokens)), self.bonus, self.least)
 
     def start(self, context: ContextSet) -> State:
         inner = self.stepper.start(context)
         word = np.full(len(inner), NOTHING)
         if context.sure is not None and context.tokens is not None:
             place = context.sure.argmax(axis=1)[:, None]  # (B, 1)
-            sure = np.take_along_axis(context.sure, place, axis=1)[:, 0] >= self.least
-            word[sure] = np.take_along_axis(context.tokens, place, axis=1)[:, 0][sure]
-            word[word < self.common] = NOTHING
+            surest = np.take_along_axis(context.tokens, place, axis=1)[:, 0]  # (B,)
+            least = self.least[surest] if self.least.ndim else self.least
+            sure = np.take_along_axis(context.sure, place, axis=1)[:, 0] >= least
+            word[sure] = surest[sure]
         return _NamingState(inner, word)
 
     def step(self, state: State, tokens: NDArray[np.int64]) -> StepResult:

@@ -121,17 +121,17 @@ def _draw(
     """One token per row, by inverting the cumulative distribution of what the options leave."""
     peaks = log_probs.max(axis=1, keepdims=True)
     peaks[peaks == -np.inf] = 0.0  # a row with no possible token: weights of 0, not NaN
-    weights = np.exp((log_probs - peaks).astype(np.float64) / temperature)  # (N, V)
+    weights = np.exp((log_probs - peaks) / np.float32(temperature))  # (N, V)
     if top_k or top_p < 1:
         ranked = -np.sort(-weights, axis=1)[:, : top_k or None]  # best first
-        reached = ranked.cumsum(axis=1)
+        reached = ranked.cumsum(axis=1, dtype=np.float64)
         inside = reached - ranked < top_p * reached[:, -1:]
         count = np.maximum(inside.sum(axis=1, keepdims=True), 1)
         least = np.take_along_axis(ranked, count - 1, axis=1)  # (N, 1)
         above, tied = weights > least, weights == least
         room = count - above.sum(axis=1, keepdims=True)
         weights[~(above | (tied & (tied.cumsum(axis=1) <= room)))] = 0.0
-    cumulative = weights.cumsum(axis=1)
+    cumulative = weights.cumsum(axis=1, dtype=np.float64)
     choice = (cumulative <= draws[:, None] * cumulative[:, -1:]).sum(axis=1)
     result: NDArray[np.int64] = np.minimum(
         choice, log_probs.shape[1] - 1

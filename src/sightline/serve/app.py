@@ -209,7 +209,7 @@ def _build(service: Service) -> FastAPI:
     )
     complete(app)
 
-    _give_errors(app)
+    give_errors(app)
     routes = {spec.name: spec.route() for spec in all_specs() if spec.route is not None}
     for task, route in (routes | {model.task: model.route for model in service.models}).items():
         _give_route(app, service, task, route)
@@ -218,7 +218,7 @@ def _build(service: Service) -> FastAPI:
     return app
 
 
-def _give_errors(app: FastAPI) -> None:
+def give_errors(app: FastAPI) -> None:
     @app.exception_handler(Refusal)
     async def refused(request: Request, refusal: Refusal) -> Response:
         request.state.refused = refusal.code

@@ -10,15 +10,33 @@ import sys
 import threading
 import time
 from types import FrameType
+from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from sightline.errors import UserError
 from sightline.serve.app import Service
 from sightline.serve.logs import logger
 
 
-class Server(uvicorn.Server):
+class QuietServer(uvicorn.Server):
+    """One that a signal ends with exit code 0."""
+
+    @staticmethod
+    def of(app: ASGIApp) -> QuietServer:
+        """A server of a small application, without limits."""
+        plain: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False}
+        return QuietServer(uvicorn.Config(app, http="h11", ws="none", lifespan="off", **plain))
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A second Ctrl-C does not wait. uvicorn's own would raise the signal again at the end, so
+        that a clean exit would not have the code 0."""
+        self.force_exit = self.force_exit or (self.should_exit and sig == signal.SIGINT)
+        self.should_exit = True
+
+
+class Server(QuietServer):
     """On SIGTERM or Ctrl-C it drains: requests are still answered, but /readyz returns 503 and
     responses close their connections. Then it stops listening, answers what is left and exits; at
     the latest after the time limits of an upload and of an answer.
@@ -57,12 +75,6 @@ class Server(uvicorn.Server):
         super().run(sockets)
         if self.is_process and not self.service.ended(0):
             _end()  # the interpreter would wait, or crash as it takes the model away
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A second Ctrl-C does not wait. uvicorn's own would raise the signal again at the end, so
-        that a clean exit would not have the code 0."""
-        self.force_exit = self.force_exit or (self.should_exit and sig == signal.SIGINT)
-        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.service.guard.draining = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sightline.data import batching
@@ -38,6 +39,7 @@ class TaskData:
     recipe: Any
     reader: Reader
     codec: Any
+    metrics: tuple[str, ...]  # what `evaluate` gives
     carries_state = False
     grown: tuple[str, ...] = ()  # weights with more rows than those of `training.initial`
 
@@ -109,10 +111,11 @@ class ManifestData(TaskData, ABC):
         from sightline.tasks import spec_of
 
         write = spec_of(self.recipe.task).reference
-        texts = {example.id: text for example, text in self._described(model, self.dev)}
+        texts = self.written(model)
         references = {example.id: tuple(map(write, example.targets)) for example in self.dev}
         scores = score(texts, references, self.scored, intervals=False)["corpus"]
-        return {"loss": nats_per_token(model, self.dev_batches()), **scores}
+        kept = {name: value for name, value in scores.items() if name in self.metrics}
+        return {"loss": nats_per_token(model, self.dev_batches()), **kept}
 
     def samples(self, model: EncoderDecoder) -> Sequence[str]:
         some = self.dev[:: max(1, len(self.dev) // SHOWN)][:SHOWN]
@@ -121,20 +124,34 @@ class ManifestData(TaskData, ABC):
             for example, text in self._described(model, some)
         ]
 
+    def written(self, model: EncoderDecoder) -> dict[str, str]:
+        """What the model writes for each dev example; processes share the work."""
+        from sightline.training import distributed
+
+        def some(examples: list[Example]) -> dict[str, str]:
+            return {example.id: text for example, text in self._described(model, examples)}
+
+        return distributed.shared_out(self.dev, some)
+
     def _described(self, model: EncoderDecoder, some: list[Example]) -> list[tuple[Example, str]]:
         described = self.describer(model).describe([self.source(each) for each in some])
         return [(e, d.text) for e, d in zip(some, described, strict=True)]
 
 
 def nats_per_token(model: EncoderDecoder, batches: Iterable[Batch]) -> float:
-    """The mean negative log-likelihood of the targets."""
+    """The mean negative log-likelihood of the targets; processes share the batches."""
     import torch
+
+    from sightline.training import distributed
 
     device = next(model.parameters()).device
     with torch.inference_mode():
         model.eval()
-        losses = [model.loss(batch.to(device))[0] for batch in batches]
-    return sum(loss.nats for loss in losses) / max(1, sum(loss.tokens for loss in losses))
+        some = islice(batches, distributed.rank(), None, distributed.size())
+        losses = [model.loss(batch.to(device))[0] for batch in some]
+    mine = sum(loss.nats for loss in losses), sum(loss.tokens for loss in losses)
+    sums = distributed.gathered(mine)
+    return sum(nats for nats, _ in sums) / max(1, sum(tokens for _, tokens in sums))
 
 
 def some_names(names: Iterable[object], most: int) -> str:

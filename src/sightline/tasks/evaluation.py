@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from sightline.data.manifest import Example, read_split
+from sightline.data.progress import counted
 from sightline.metrics import bootstrap, score
 from sightline.metrics.perplexity import Perplexity
 from sightline.runtime.describer import Describer
 from sightline.tasks import spec_of
 from sightline.tasks.command_line import counted_nouns
+from sightline.tasks.encoded import encoded
 from sightline.tasks.likelihood import likelihoods
 from sightline.types import Description
+
+BLOCK = 32  # files whose vectors are held at a time
 
 
 @dataclass(frozen=True)
@@ -42,17 +46,39 @@ def evaluate_manifest(
     spec = spec_of(describer.task)
     examples = read_split(data or describer.recipe.manifest, split, spec.medium)
     sources = [example.media or str(example.source) for example in examples]
-    descriptions = describer.describe(sources, beam=beam, progress=True)
+    of_texts = [name for name in spec.metrics if name not in Perplexity.info]
+    wanted = intervals and len(of_texts) < len(spec.metrics)
+    texts = [example.targets for example in examples] if wanted else None
+    descriptions, likely = _described(describer, sources, texts, beam)
     count = counted_nouns(len(examples), "item")
     found = Evaluation(f"{count} of the {split} split", {}, examples, descriptions)
     references = {e.id: tuple(map(spec.reference, e.targets)) for e in examples}
-    of_texts = [name for name in spec.metrics if name not in Perplexity.info]
     scores = score(found.texts, references, of_texts, intervals=intervals, lenient=True)
-    if intervals and len(of_texts) < len(spec.metrics):
-        texts = [example.targets for example in examples]
-        likely = likelihoods(describer, sources, texts, progress=True)
+    if wanted:
         _add_perplexity(scores, likely, [example.id for example in examples])
     return replace(found, scores=scores)
+
+
+def _described(
+    describer: Describer,
+    sources: Sequence[Any],
+    texts: Sequence[Sequence[str]] | None,
+    beam: int | None,
+) -> tuple[list[Description], list[list[float]]]:
+    """Descriptions, and the log-probabilities of given texts; a file is read and encoded once."""
+    if texts is None or describer.reader.takes != "file" or describer.encoder is None:
+        found = describer.describe(sources, beam=beam, progress=True)
+        return found, likelihoods(describer, sources, texts, progress=True) if texts else []
+
+    def block(at: int) -> list[tuple[Description, list[float]]]:
+        once = encoded(describer, sources[at : at + BLOCK])
+        numbers: Any = range(len(sources[at : at + BLOCK]))
+        likely = likelihoods(once, numbers, texts[at : at + BLOCK])
+        return list(zip(once.describe(numbers, beam=beam), likely, strict=True))
+
+    pairs = (pair for at in range(0, len(sources), BLOCK) for pair in block(at))
+    described, likely = zip(*counted(pairs, len(sources), "describing"), strict=True)
+    return list(described), list(likely)
 
 
 def _add_perplexity(scores: Any, likely: Sequence[Sequence[float]], ids: Sequence[str]) -> None:

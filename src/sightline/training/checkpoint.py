@@ -185,8 +185,8 @@ class Run:
 def _write(folder: Path, checkpoint: Checkpoint) -> None:
     for name, text in checkpoint.texts.items():
         (folder / name).write_text(text, encoding="utf-8")
-    save_file(_savable(checkpoint.weights), folder / WEIGHTS)
-    save_file(_savable(checkpoint.tensors), folder / OPTIMISER)
+    save_file(savable(checkpoint.weights), folder / WEIGHTS)
+    save_file(savable(checkpoint.tensors), folder / OPTIMISER)
     seal(folder, {"step": checkpoint.step, **checkpoint.training})
 
 
@@ -203,7 +203,7 @@ def _json(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, indent=1).encode()
 
 
-def _savable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def savable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 

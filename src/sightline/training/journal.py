@@ -102,6 +102,23 @@ class Journal:
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
+class Silence(Journal):
+    """Of the processes that leave writing to the first."""
+
+    @contextmanager
+    def opened(self, step: int) -> Iterator[None]:
+        yield
+
+    def advance(self, step: int, status: str) -> None:
+        pass
+
+    def record(self, kind: str, step: int, values: dict[str, float]) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The events of a run; what is not one, such as a line cut short by a crash, is left out."""
     events = []

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
+from torch import Tensor
 
 from sightline import config as recipes
 from sightline.data.durable import replace_file
@@ -21,14 +22,14 @@ from sightline.errors import CheckpointError, TrainingError
 from sightline.metrics import info
 from sightline.nn.device import pick_device, products_in
 from sightline.nn.kernels.malloc import keep_freed_memory
-from sightline.nn.losses import Loss
 from sightline.nn.model import Batch
 from sightline.runtime.command import COMMAND, Command
 from sightline.runtime.model_folder import find_model
 from sightline.training import checkpoint as files
+from sightline.training import distributed
 from sightline.training.averaging import Average
 from sightline.training.checkpoint import Checkpoint, Run
-from sightline.training.journal import Journal
+from sightline.training.journal import Journal, Silence
 from sightline.training.machine import describe_machine, differences
 from sightline.training.opening import opening
 from sightline.training.optimisers import (
@@ -37,11 +38,14 @@ from sightline.training.optimisers import (
     learning_rate_factor,
     set_learning_rate,
 )
+from sightline.training.parts import Found, seed_of, shared_gradient, whole_carry, whole_gradient
+from sightline.training.resuming import check_folder, check_same
 from sightline.training.task import Epoch, TrainingTask
 
+Watch = Callable[[int, dict[str, float]], None]  # told of each evaluation; may raise to stop
 LOG_EVERY = 20  # steps per line of the log
 # What may differ when a run is resumed.
-_FREE = "steps evaluate_every save_every keep patience explode tensorboard device"
+_FREE = "steps evaluate_every save_every keep patience explode tensorboard device accumulate"
 FREE_TO_CHANGE = ("description", "benchmark", *(f"training.{key}" for key in _FREE.split()))
 
 
@@ -75,13 +79,15 @@ def train(
     console: Console | None = None,
     local_paths: Sequence[str] = (),  # recipe keys that may name another place when resumed
     command: Command | None = None,  # that began it, kept for resuming
+    watch: Watch | None = None,
 ) -> Outcome:
     """Train a task into the folder `out`, or resume the run in it."""
     run = Run(out)
-    _check_folder(run, resume)
+    if distributed.is_first():  # others may not see its disk
+        check_folder(run, resume)
     free = (*FREE_TO_CHANGE, *local_paths)
     with products_in(task.recipe.training.precision):
-        trainer = Trainer(task, run, console or Console(stderr=True), free)
+        trainer = Trainer(task, run, console or Console(stderr=True), free, watch)
         return trainer.run_all(resume, command)
 
 
@@ -94,8 +100,10 @@ class Trainer:
         run: Run,
         console: Console,
         free_to_change: Sequence[str] = FREE_TO_CHANGE,
+        watch: Watch | None = None,
     ) -> None:
         self.task = task
+        self.watch = watch
         self.run = run
         self.free_to_change = free_to_change
         self.config = task.recipe.training
@@ -105,9 +113,10 @@ class Trainer:
                 + ", ".join(task.metrics)
             )
         keep_freed_memory()
-        self.device = pick_device(self.config.device, "training.device")
+        self.device = pick_device(distributed.device_name(self.config.device), "training.device")
         torch.manual_seed(self.config.seed)
-        task.prepare()
+        with distributed.first_alone():
+            task.prepare()
         torch.manual_seed(self.config.seed)  # whatever was left to prepare
         model: Any = task.build_model()
         self.model = model.to(self.device)
@@ -121,23 +130,48 @@ class Trainer:
         self.progress = Progress()
         self.epoch_length = 1  # steps
         self.carry: Any = None  # the state that truncated BPTT carries over
-        self.journal = Journal(run, console, self.config.steps, self.config.tensorboard)
+        journal = Journal if distributed.is_first() else Silence
+        self.journal = journal(run, console, self.config.steps, self.config.tensorboard)
         self.recent: list[dict[str, float]] = []  # since the last line of the log
 
     def run_all(self, resume: bool, command: Command | None = None) -> Outcome:
-        self.run.create()
-        with self.run.lock():
-            _check_folder(self.run, resume)  # another training may have ended meanwhile
+        first = distributed.is_first()  # the only one that writes
+        if first:
+            self.run.create()
+        with self.run.lock() if first else nullcontext():
+            if first:
+                check_folder(self.run, resume)  # another training may have ended meanwhile
             if resume:
                 self.restore()
                 self.journal.say(f"resuming at step {self.progress.step} of {self.run.folder}")
-            elif command is not None:
+            elif first and command is not None:
                 replace_file(self.run.folder / COMMAND, command.to_json().encode())
-            if not self.journal.console.quiet:
+            self.agree()
+            if first and not self.journal.console.quiet:
                 self.journal.say(opening(self))
             with self.journal.opened(self.progress.step), _interruptions() as interrupted:
                 reason = self._steps(interrupted)
         return Outcome(self.progress, self.run, reason)
+
+    def agree(self) -> None:
+        """All processes go on from what the first has."""
+        if distributed.size() == 1:
+            return
+        tensors = files.optimiser_tensors(self.optimiser) | self.average.tensors()
+        carried = whole_carry(self.carry)
+        with self.average.in_place():
+            mine = files.savable(self.model.state_dict()), files.savable(tensors), carried
+            weights, tensors, carried = distributed.from_first(mine)
+        self.progress = distributed.from_first(self.progress)
+        if not distributed.is_first():
+            self.model.load_state_dict(weights)
+            files.restore_optimiser(self.optimiser, tensors)
+            self.average.restore(tensors)
+            self._carry_on(carried)
+
+    def _carry_on(self, tensors: Sequence[Tensor]) -> None:
+        if tensors:
+            self.carry = self.model.carried([tensor.to(self.device) for tensor in tensors])
 
     def _steps(self, interrupted: dict[str, bool]) -> str:
         progress = self.progress
@@ -157,7 +191,7 @@ class Trainer:
         self.epoch_length = max(1, len(epoch))
         with closing(ahead(epoch.__getitem__, range(progress.position, len(epoch)))) as batches:
             for batch in batches:
-                self._step(batch)
+                stop = self._step(batch, interrupted)
                 progress.position += 1
                 progress.step += 1
                 progress.seconds = time.perf_counter() - began
@@ -168,7 +202,7 @@ class Trainer:
                         return "stopped early"
                 elif config.save_every and progress.step % config.save_every == 0:
                     self.save(is_best=False)
-                if interrupted["yes"]:
+                if stop or (interrupted["yes"] and distributed.size() == 1):
                     self.save(is_best=False)
                     return "interrupted"
                 if last:
@@ -177,30 +211,48 @@ class Trainer:
 
     # ---------------------------------------------------------------------------- one step
 
-    def _step(self, batch: Batch) -> None:
+    def _step(self, batch: Batch, interrupted: dict[str, bool]) -> bool:
+        """Whether any process was asked to stop: all of them stop after the same step."""
         config, began = self.config, time.perf_counter()
         factor = learning_rate_factor(config.schedule, self.progress.step, config.steps)
         rate = config.optimiser.learning_rate * factor
         set_learning_rate(self.optimiser, rate)
         self.model.train()
-        batch = replace(batch.to(self.device), progress=self.progress.step / config.steps)
-        loss, state = self.model.loss(batch, self.carry)
-        self._check(loss, batch)
         self.optimiser.zero_grad(set_to_none=True)
-        loss.total.backward()
+        found = self._gradient(batch, interrupted)
+        self._check(found, batch)
         optimiser = config.optimiser
         norm = clip_gradient(self.model.parameters(), optimiser.clip_norm, optimiser.clip_value)
         if not math.isfinite(norm):
             self._stop(f"the gradient became {norm}", batch)
         self.optimiser.step()
         self.average.update(self.progress.step)
-        self.carry = state.detach() if state is not None and self.task.carries_state else None
-        self._log(loss, norm, rate, time.perf_counter() - began)
+        self._log(found, norm, rate, time.perf_counter() - began)
+        return found.stop
 
-    def _check(self, loss: Loss, batch: Batch) -> None:
+    def _gradient(self, batch: Batch, interrupted: dict[str, bool]) -> Found:
+        step, seed = self.progress.step, self.config.seed
+        batch = replace(batch, progress=step / self.config.steps, seed=seed_of(seed, step))
+        parts, before, carries = self.parts, self.carry, self.task.carries_state
+        if parts == 1:
+            found, state = whole_gradient(self.model, batch.to(self.device), before)
+            self.carry = state.detach() if state is not None and carries else None
+            return found
+        given = batch, before, parts, self.device, (seed, step)
+        found, states = shared_gradient(self.model, *given, stop=interrupted["yes"])
+        self.carry = {i: state.detach() for i, state in states.items()} if carries else None
+        return found
+
+    @property
+    def parts(self) -> int:
+        """Into how many a batch is cut."""
+        accumulate: int = self.config.accumulate
+        return max(accumulate, distributed.size())
+
+    def _check(self, loss: Found, batch: Batch) -> None:
         """Stop before a bad loss reaches the weights."""
         value = loss.nats / max(1, loss.tokens)
-        if not math.isfinite(value) or not bool(torch.isfinite(loss.total)):
+        if not math.isfinite(value) or not loss.finite:
             self._stop(f"the loss became {value}", batch)
         if self.progress.first_loss is None:
             self.progress.first_loss = value
@@ -215,7 +267,7 @@ class Trainer:
             "try a lower optimiser.learning_rate or optimiser.clip_norm, or look at that batch"
         )
 
-    def _log(self, loss: Loss, norm: float, rate: float, seconds: float) -> None:
+    def _log(self, loss: Found, norm: float, rate: float, seconds: float) -> None:
         numbers = {"nats": loss.nats, "tokens": loss.tokens, "seconds": seconds}
         self.recent.append({**numbers, "gradient_norm": norm, **loss.parts})
         step = self.progress.step + 1
@@ -252,8 +304,8 @@ class Trainer:
         began = time.perf_counter()
         with self.average.in_place(), torch.random.fork_rng(devices=[]), torch.no_grad():
             self.model.eval()
-            metrics = self.task.evaluate(self.model)
-            samples = self.task.samples(self.model)
+            metrics = distributed.from_first(self.task.evaluate(self.model))
+            samples = self.task.samples(self.model) if distributed.is_first() else []
         value = metrics[select] if info(select).higher_is_better else -metrics[select]
         is_best = progress.best is None or value > progress.best
         if is_best:
@@ -270,12 +322,16 @@ class Trainer:
         if samples:
             self.journal.say("\n".join(samples))
         self.save(is_best=is_best)
+        if self.watch is not None:
+            self.watch(progress.step, metrics)
 
-    def save(self, *, is_best: bool) -> Path:
+    def save(self, *, is_best: bool) -> None:
+        carried = whole_carry(self.carry)
+        if not distributed.is_first():
+            return
         tensors = files.optimiser_tensors(self.optimiser) | self.average.tensors()
         tensors["random"] = torch.get_rng_state()
-        if self.carry is not None:
-            tensors |= {f"carry.{i}": part for i, part in enumerate(self.carry.tensors)}
+        tensors |= {f"carry.{i}": part for i, part in enumerate(carried)}
         with self.average.in_place():
             snapshot = Checkpoint(
                 step=self.progress.step,
@@ -288,13 +344,15 @@ class Trainer:
                 },
                 tensors=tensors,
             )
-            return self.run.save(snapshot, is_best=is_best, keep=self.config.keep)
+            self.run.save(snapshot, is_best=is_best, keep=self.config.keep)
 
     def restore(self) -> None:
         """Continue exactly from the newest checkpoint that is not damaged."""
+        if not distributed.is_first():
+            return
         folder, damaged = self.run.newest_good()
         training = files.load_training(folder)
-        self._check_same(folder, training)
+        check_same(folder, training, self.task, self.free_to_change)
         files.load_weights(self.model, folder)
         tensors = files.load_tensors(folder / files.OPTIMISER)
         try:
@@ -307,9 +365,7 @@ class Trainer:
                 f"{folder} does not hold the whole state of this training ({error}); "
                 "delete it to resume from the checkpoint before it"
             ) from None
-        carry = [tensors[f"carry.{i}"].to(self.device) for i in range(2) if f"carry.{i}" in tensors]
-        if carry:
-            self.carry = self.model.carried(carry)
+        self._carry_on([tensors[f"carry.{i}"] for i in range(2) if f"carry.{i}" in tensors])
         changes = differences(training.get("machine", {}), self.machine)
         if changes:
             self.journal.say(
@@ -320,52 +376,6 @@ class Trainer:
             self.journal.say(f"warning: {reason}; set aside, resuming from {folder.name}")
         best_step = None if self.progress.best is None else self.progress.best_step
         self.run.fall_back(folder, [path for path, _ in damaged], best_step)
-
-    def _check_same(self, folder: Path, training: dict[str, Any]) -> None:
-        recipe = self.task.recipe
-        before = recipes.to_dict(recipes.parse_file(folder / files.CONFIG, type(recipe)))
-        changed = _differences(before, recipes.to_dict(recipe))
-        refused = [key for key in changed if key not in self.free_to_change]
-        if refused:
-            raise TrainingError(
-                f"{folder} was trained with another {', '.join(refused)}; "
-                "resume with the same recipe, or train into another --out"
-            )
-        # texts, and for other media also the files: digests that runs before today's do not have
-        stored, now = str(training.get("data")).split("+"), self.task.fingerprint.split("+")
-        files_differ = any(_text(folder / name) != text for name, text in self.task.files.items())
-        if files_differ or any(one != other for one, other in zip(stored, now, strict=False)):
-            replaced = " (files were replaced)" if stored[0] == now[0] and not files_differ else ""
-            raise TrainingError(
-                f"{folder} was trained on other data than this{replaced}; "
-                "resume with the same files"
-            )
-
-
-def _check_folder(run: Run, resume: bool) -> None:
-    used = run.newest() is not None
-    if used and not resume:
-        raise TrainingError(
-            f"{run.folder} already holds a run; --resume continues it, --out names another folder"
-        )
-    if resume and not used:
-        raise TrainingError(f"{run.folder} holds no checkpoint to resume; leave --resume out")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path} is missing or damaged ({error})") from None
-
-
-def _differences(before: Any, after: Any, prefix: str = "") -> list[str]:
-    if not (isinstance(before, dict) and isinstance(after, dict)):
-        return [] if before == after else [prefix.removesuffix(".")]
-    changed = []
-    for key in dict.fromkeys([*before, *after]):
-        changed += _differences(before.get(key), after.get(key), f"{prefix}{key}.")
-    return changed
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import torch
 
 from sightline import __version__
 from sightline.nn.kernels.additive import compiled
+from sightline.training import distributed
 
 
 def describe_machine(device: torch.device) -> dict[str, str]:
@@ -25,6 +26,7 @@ def describe_machine(device: torch.device) -> dict[str, str]:
         "numpy": numpy.__version__,
         "device": gpu or device.type,
         "threads": str(torch.get_num_threads()),
+        "processes": str(distributed.size()),
         "processor": _processor(),
         "CPU kernels": torch.backends.cpu.get_cpu_capability(),
         "attention kernel's compiler": _compiler(),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from sightline.training import distributed
+
 if TYPE_CHECKING:
     from sightline.training.loop import Trainer
 
@@ -18,6 +20,8 @@ def opening(trainer: Trainer) -> str:
     learned = sum(each.numel() for each in parameters if each.requires_grad)
     device = trainer.machine["device"]
     where = f"{device}, threads: {trainer.machine['threads']}" if device == "cpu" else device
+    if distributed.size() > 1:
+        where = f"{distributed.size()} processes: {where}"
     steps = trainer.config.steps - trainer.progress.step
     epoch = max(1, len(trainer.task.epoch(trainer.progress.epoch)))
     lines = [
@@ -40,7 +44,10 @@ def expected_time(trainer: Trainer, steps: int) -> str:
     model, task, seconds = trainer.model, trainer.task, []
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with torch.random.fork_rng(devices=[]):
-        batch = task.epoch(trainer.progress.epoch)[0].to(trainer.device)
+        batch = task.epoch(trainer.progress.epoch)[0]
+        if trainer.parts > 1:
+            batch = batch.part(0, trainer.parts)
+        batch = batch.to(trainer.device)
         for _ in range(2):  # the first has things to set up
             began = time.perf_counter()
             model.train()
@@ -50,7 +57,9 @@ def expected_time(trainer: Trainer, steps: int) -> str:
     model.load_state_dict(before)  # such as the baseline of hard attention
     model.zero_grad(set_to_none=True)
     evaluations = -(-steps // trainer.config.evaluate_every)
-    total = steps * seconds[-1] + evaluations * evaluation
+    shares = -(-trainer.parts // distributed.size())  # of a batch, for this process
+    seconds[-1] *= shares
+    total = steps * seconds[-1] + evaluations * evaluation / distributed.size()
     told = f" and evaluations of {evaluation:.0f} s" if evaluation >= 1 else ""
     return f"about {duration(total)}: steps of {seconds[-1]:.2g} s{told}"
 

@@ -38,12 +38,22 @@ class SelfCritical(Likelihood):
     """The loss whose gradient is −∂E[r]/∂θ, estimated with `samples` outputs per example.
 
     <unk> is never drawn. A model that is not in training gets the likelihood of the targets.
+
+    A temperature below 1 draws likelier outputs: a model that was trained with smoothed labels
+    gives a tenth of every word to chance. They are credited as of p all the same, which raises what
+    scores above the other samples, but is no longer the gradient of an expectation under p.
     """
 
     def __init__(
-        self, reward: Reward, samples: int, max_length: int, config: LossConfig | None = None
+        self,
+        reward: Reward,
+        samples: int,
+        max_length: int,
+        config: LossConfig | None = None,
+        temperature: float = 1.0,
     ) -> None:
         super().__init__(config)
+        self.temperature = temperature
         self.reward = reward
         self.samples = samples
         self.max_length = max_length
@@ -60,12 +70,13 @@ class SelfCritical(Likelihood):
     ) -> tuple[Loss, DecoderState | None]:
         if not model.training:
             return super().__call__(model, batch, state)
-        seed = int(torch.randint(2**31 - 1, ()))  # from the run's random state: resumes exactly
+        seed = int(torch.randint(2**31 - 1, ())) if batch.seed is None else batch.seed
         context = model.encode(batch.inputs, batch.name)  # once: it may be most of the work
         expected = None
         if model.hard is not None:
-            expected = model.hard.expected_rows(len(context), context.values.device)
-        drawn = self._sample(model.decoder, context, expected, seed)
+            expected = model.hard.expected_rows(batch.uniform(1, 1)[:, 0])
+        indices = range(batch.first, batch.first + len(context))  # whatever part of a batch this is
+        drawn = self._sample(model.decoder, context, expected, seed, indices)
         written = [hypothesis.tokens for hypothesis in drawn]
         rewards = torch.from_numpy(self.reward(batch.items, written)).float()
         rewards = rewards.view(-1, self.samples)  # (B, K)
@@ -90,10 +101,15 @@ class SelfCritical(Likelihood):
             total, parts = total + terms, parts | more
         tokens = int(real.sum())
         nats = -float(log_likelihood.detach().sum())
-        return Loss(total / max(1, tokens), nats, tokens, parts), None
+        return Loss(total / max(1, tokens), nats, tokens, parts, mean_over=tokens), None
 
     def _sample(
-        self, decoder: Decoder, context: ContextSet, expected: Tensor | None, seed: int
+        self,
+        decoder: Decoder,
+        context: ContextSet,
+        expected: Tensor | None,
+        seed: int,
+        indices: Sequence[int],
     ) -> list[Hypothesis]:
         """K outputs for each example in turn, without gradients.
 
@@ -104,8 +120,15 @@ class SelfCritical(Likelihood):
         start = stepper.start(fixed)
         assert isinstance(start, DecoderState)
         begun = Started(stepper, replace(start, expected=expected))
-        length, samples = self.max_length, self.samples
-        drawn = search.sample(begun, fixed, max_length=length, samples=samples, seed=seed)
+        drawn = search.sample(
+            begun,
+            fixed,
+            max_length=self.max_length,
+            samples=self.samples,
+            temperature=self.temperature,
+            seed=seed,
+            indices=indices,
+        )
         return [hypothesis for hypotheses in search.finish(drawn) for hypothesis in hypotheses]
 
 
@@ -135,8 +158,9 @@ class CaptionReward:
 
     Metrics are against the items' references, fluency by those of all items.
 
-    CIDEr weighs words by the whole set's references. A text that ended has a mark at its end:
-    without it, captions learn to stop at "in a".
+    CIDEr weighs words by the references of the item's own data set, as it will be scored: "dog" is
+    rare in COCO and says nothing in Flickr8k. A text that ended has a mark at its end: without it,
+    captions learn to stop at "in a".
     """
 
     MARK = " zzz"
@@ -144,25 +168,28 @@ class CaptionReward:
     def __init__(
         self,
         vocab: Vocabulary,
-        references: Mapping[str, Sequence[str]],
+        references: Sequence[Mapping[str, Sequence[str]]],  # of each data set, by item
         *,
         cider: float = 1.0,
         meteor: float = 0.0,
         fluency: float = 0.0,
     ) -> None:
         self.vocab = vocab
-        self.references = {
-            item: [text + self.MARK for text in texts] for item, texts in references.items()
-        }
-        texts = (text for texts in references.values() for text in texts) if fluency else ()
+        marked = [
+            {item: [text + self.MARK for text in texts] for item, texts in some.items()}
+            for some in references
+        ]
+        self.references = {item: texts for some in marked for item, texts in some.items()}
+        self.data_set = {item: number for number, some in enumerate(marked) for item in some}
+        every = (texts for some in references for texts in some.values())
+        texts = (text for texts in every for text in texts) if fluency else ()
         encoded = ((*vocab.encode(normalise_caption(text)), END) for text in texts)
         self.fluency, self.fluent = fluency, Fluency(encoded)
-        frequencies = DocumentFrequencies.of(self.references)
-        weighted: list[tuple[float, Metric]] = [
-            (cider, Cider(frequencies=frequencies)),
-            (meteor, MeteorMetric()),
-        ]
-        self.metrics = [(weight, metric) for weight, metric in weighted if weight]
+        alike: list[tuple[float, Metric]] = [(meteor, MeteorMetric())] if meteor else []
+        self.metrics = [alike] * len(marked)
+        if cider:
+            frequencies = map(DocumentFrequencies.of, marked)
+            self.metrics = [[(cider, Cider(frequencies=each)), *alike] for each in frequencies]
 
     def __call__(
         self, items: Sequence[str], written: Sequence[Sequence[int]]
@@ -174,10 +201,14 @@ class CaptionReward:
             for number, tokens in enumerate(written)
         }
         references = {number: self.references[items[number // samples]] for number in hypotheses}
-        corpus = Corpus.of(hypotheses, references)
         rewards = np.zeros(len(written))
-        for weight, metric in self.metrics:
-            rewards += weight * metric.item_scores(metric.statistics(corpus))[:, 0]
+        of_set = np.array([self.data_set[item] for item in items]).repeat(samples)
+        for data_set in np.unique(of_set):
+            (rows,) = np.nonzero(of_set == data_set)
+            some = {row: hypotheses[row] for row in rows.tolist()}
+            corpus = Corpus.of(some, {row: references[row] for row in some})
+            for weight, metric in self.metrics[data_set]:
+                rewards[rows] += weight * metric.item_scores(metric.statistics(corpus))[:, 0]
         if self.fluency:
             rewards += self.fluency * np.array([self.fluent(tokens) for tokens in written])
         return rewards

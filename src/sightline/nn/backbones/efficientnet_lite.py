@@ -94,7 +94,7 @@ class EfficientNetLite(nn.Module):
         width, depth, _ = SCALING[name]
         self._conv_stem = SameConv2d(3, STEM, 3, stride=2)
         self._bn0 = _norm(STEM)
-        self.has_head = stride == 32
+        self.has_head = stride != 16
         blocks: list[Block] = []
         before = STEM
         for number in range(len(REPEATS) if self.has_head else STRIDE_16_STAGES):
@@ -132,6 +132,10 @@ class EfficientNetLite(nn.Module):
         if self.has_head:
             x = F.relu6(self._bn1(self._conv_head(x)), inplace=True)
         return x  # (B, dimension, h, w)
+
+    def top(self, x: Tensor) -> Tensor:
+        """The mean of the map, (B, 1280)."""
+        return x.mean((2, 3))
 
     def side(self, size: int) -> int:
         """The map's side for a picture of `size`: every halving rounds up."""

@@ -75,6 +75,10 @@ class ResNet(nn.Module):
         """From layer3's map, of stride 16, on."""
         return self.get_submodule("layer4")(x) if self.depth == 4 else x
 
+    def top(self, x: Tensor) -> Tensor:
+        """The mean of the map, (B, 2048)."""
+        return x.mean((2, 3))
+
     def side(self, size: int) -> int:
         """The map's side for a picture of `size`: every halving rounds up."""
         return math.ceil(size / (16 if self.depth == 3 else 32))

@@ -59,7 +59,10 @@ ENCODERS = _published()
 
 
 class ImageEncoder(nn.Module):
-    """A convolutional network whose last map is read as M = rows × columns vectors of D numbers."""
+    """A convolutional network whose last map is read as M = rows × columns vectors of D numbers.
+
+    With stride 0 it is one vector, the network's top layer below its classes.
+    """
 
     def __init__(
         self, name: str, network: Network, spec: ImageSpec, stride: int, learning: Learning
@@ -81,6 +84,8 @@ class ImageEncoder(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.learning != "frozen"):
             maps = self.network(images)  # (B, D, rows, columns)
+            if self.stride == 0:
+                return self.network.top(maps)[:, None]  # (B, 1, D)
             result: Tensor = maps.flatten(2).transpose(1, 2)  # (B, M, D), row by row
             return result
 
@@ -106,7 +111,7 @@ class ImageEncoder(nn.Module):
 
     def grid(self, size: int | None = None) -> tuple[int, int]:
         """Rows and columns of the map for a square picture of `size` (the spec's by default)."""
-        side = self.network.side(size or self.spec.size)
+        side = self.network.side(size or self.spec.size) if self.stride else 1
         return side, side
 
     def fingerprint(self) -> str:
@@ -139,19 +144,25 @@ def build_encoder(
 ) -> ImageEncoder:
     """The encoder of that name: its map of stride 16 or 32, for pictures of `size` seen by `mode`.
 
+    Stride 0 is no map but one vector: VGG's FC-4096, or the mean of another network's last map.
+
     `weights` is a source that `find_weights` takes, "default" for the published ones, or None
     for random numbers (to train from scratch, or to load a checkpoint into). What is left None
     is as the encoder was published.
     """
     if name not in ENCODERS:
         raise ConfigError(f"encoder {name!r}: no such encoder; known are {', '.join(ENCODERS)}")
-    if stride not in (None, 16, 32):
-        raise ConfigError(f"encoder {name}: stride must be 16 or 32, not {stride!r}")
+    if stride not in (None, 0, 16, 32):
+        raise ConfigError(f"encoder {name}: stride must be 16, 32 or 0, not {stride!r}")
     if learning not in get_args(Learning):
         known = ", ".join(get_args(Learning))
         raise ConfigError(f"encoder {name}: learning must be one of {known}, not {learning!r}")
     published = ENCODERS[name]
-    stride = stride or published.stride
+    stride = published.stride if stride is None else stride
+    if learning == "upper" and stride == 0:
+        raise ConfigError(
+            f"encoder {name}: one vector (stride 0) goes with learning: frozen or tuned"
+        )
     if learning == "upper" and stride == 16 and published.network is not VGG:
         raise ConfigError(
             f"encoder {name}, stride {stride}: nothing lies above its map of stride 16 that could "

@@ -36,8 +36,8 @@ class CaptionData(ManifestData):
     """Trains a captioner on the manifest that its recipe names."""
 
     medium: ClassVar[Medium] = "image"
-    scored = ("bleu", "rouge_l", "cider")  # METEOR is left to `sightline evaluate`
-    metrics = ("loss", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider")
+    scored = ("bleu", "bleu_nobp", "rouge_l", "cider")  # METEOR is left to `sightline evaluate`
+    metrics = ("loss", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "bleu_4_nobp", "rouge_l", "cider")
 
     def __init__(self, recipe: CaptionRecipe) -> None:
         _check_encoder(recipe)
@@ -45,7 +45,7 @@ class CaptionData(ManifestData):
         captions = [
             (number, normalise_caption(text), weight)
             for number, example in enumerate(self.train)
-            for text, weight in self.trusted(example)
+            for text, weight in self.trusted(example)[: recipe.references or None]
         ]
         self.vocab = self._vocabulary(list(map(normalise_caption, self.targets)))
         if recipe.encoder.tags:
@@ -137,9 +137,15 @@ class CaptionData(ManifestData):
         from sightline.training.self_critical import CaptionReward, SelfCritical
 
         recipe = self.recipe
-        references = {e.id: [text for text, _ in self.trusted(e)] for e in self.train}
-        reward = CaptionReward(self.vocab, references, **vars(recipe.reward))
-        return SelfCritical(reward, recipe.self_critical, recipe.search.max_length, recipe.loss)
+        references: dict[str, dict[str, list[str]]] = {}
+        for e in self.train:
+            of_set = references.setdefault(e.data_set, {})
+            of_set[e.id] = [text for text, _ in self.trusted(e)]
+        weights = vars(recipe.reward).copy()
+        temperature = weights.pop("temperature")
+        reward = CaptionReward(self.vocab, [*references.values()], **weights)
+        length = recipe.search.max_length
+        return SelfCritical(reward, recipe.self_critical, length, recipe.loss, temperature)
 
     def epoch(self, number: int) -> Minibatches:
         sequences = [self._sequences(numbers) for _, numbers in self.examples]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sightline.data.imagenet import animals
 from sightline.data.manifest import normalise_caption
 from sightline.data.vocabulary import VOCAB, Vocabulary
 from sightline.errors import CheckpointError
@@ -15,8 +20,9 @@ from sightline.media.image import MAX_PIXELS
 from sightline.media.preprocess import ImageSpec, read_picture
 from sightline.runtime.codec import Codec
 from sightline.samples import samples
+from sightline.tasks.caption.agreement import agreed, plurals
 from sightline.tasks.caption.recipe import CaptionRecipe
-from sightline.types import Inputs, Stream
+from sightline.types import Inputs, Layout, Stream
 
 LARGEST_SIDE = 4096  # of a picture that a network sees
 
@@ -48,10 +54,35 @@ class PictureReader:
 
 
 class CaptionCodec(Codec):
-    """Words in lower case without punctuation."""
+    """Words in lower case without punctuation; in English, with articles that agree."""
+
+    @cached_property
+    def plurals(self) -> dict[str, str]:
+        """Of the animals that captions seldom name; the decoder knows how to write the others."""
+        ids = self.vocab.ids
+        return {w: many for w, many in plurals().items() if ids.get(w, 0) >= self.search.common}
+
+    @property
+    def sure_from(self) -> NDArray[np.float32]:
+        least = super().sure_from
+        of_things = np.maximum(least, self.search.sure_of_things)
+        is_animal = np.array([token in animals() for token in self.vocab.tokens])
+        return np.where(is_animal, least, of_things)
 
     def split(self, text: str) -> list[str]:
         return self.vocab.split(normalise_caption(text))
+
+    def ids(self, tokens: Sequence[str]) -> list[int]:
+        """A plural that `words` gave and the vocabulary lacks is its singular."""
+        singular = {many: w for w, many in self.plurals.items() if many not in self.vocab.ids}
+        return super().ids([singular.get(token, token) for token in tokens])
+
+    def words(
+        self, tokens: Sequence[int], weights: NDArray[np.float32] | None, layout: Layout | None
+    ) -> list[str]:
+        words = super().words(tokens, weights, layout)
+        english = {"a", "an", "the"} <= self.vocab.ids.keys()
+        return agreed(words, self.plurals) if english else words
 
 
 def reader(folder: Path, recipe: CaptionRecipe, about: Mapping[str, Any]) -> PictureReader:

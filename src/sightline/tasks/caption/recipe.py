@@ -17,6 +17,8 @@ class RewardConfig:
     cider: config.Weight = 1.0
     meteor: config.Weight = 0.0
     fluency: config.Weight = 0.0  # the share of four words in a row that some training caption has
+    # Captions are drawn from p^(1/temperature): below 1, likelier ones
+    temperature: config.AboveZero = 1.0
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class CaptionRecipe:
     # Begin with the words of `training.initial`: its vocabulary, then those that it lacks
     keep_words: bool = False
     longest: config.Positive = 40  # training captions of more words are left out
+    references: config.Count = 0  # only so many captions of a training picture; 0: all
     trust: config.TrustConfig = field(default_factory=config.TrustConfig)
     batching: config.BatchingConfig = field(default_factory=config.BatchingConfig)
     # Minibatches of `batching.size` pictures with all their captions, which share their vectors

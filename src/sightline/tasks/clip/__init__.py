@@ -21,4 +21,7 @@ SPEC = TaskSpec(
     metrics=("bleu", "meteor", "rouge_l", "cider", "perplexity"),
     published=json.loads((FOLDER / "published.json").read_text("utf-8")),  # Cho et al. table IV
     local_paths=("manifest", "features", "encoder.weights", "clip.weights", "training.initial"),
+    samples=lazy("sightline.tasks.clip.parts:sample_clips"),
+    route=lazy("sightline.tasks.clip.route:route"),
+    panel=FOLDER / "panel",
 )

@@ -72,3 +72,8 @@ def reader_for(recipe: ClipRecipe, spec: ImageSpec) -> ClipReader:
         None if clip.motion == "none" else MotionSpec(clip.windows, clip.between, size=clip.size)
     )
     return ClipReader(spec, clip.frames, clip.sampling, motion)
+
+
+def sample_clips(recipe: ClipRecipe) -> list[Path]:
+    """The one that ships, for the demo; the page has it, too."""
+    return [Path(__file__).parent / "panel" / "sample.mp4"]

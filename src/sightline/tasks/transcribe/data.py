@@ -161,7 +161,7 @@ class SpeechData(ManifestData):
         return example.id
 
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
-        texts = {e.id: folded(text, self.recipe) for e, text in self._described(model, self.dev)}
+        texts = {id: folded(text, self.recipe) for id, text in self.written(model).items()}
         references = {e.id: [folded(text, self.recipe) for text in e.targets] for e in self.dev}
         scores = score(texts, references, metrics_of(self.recipe), intervals=False)["corpus"]
         return {"loss": nats_per_token(model, self.dev_batches()), **scores}

@@ -1,9 +1,12 @@
 """Translation (D §IV-A): a recurrent encoder of the source, attention, and the same decoder."""
 
+import json
 from pathlib import Path
 
 from sightline.tasks.spec import TaskSpec, lazy
 from sightline.tasks.translate.recipe import TranslateRecipe
+
+FOLDER = Path(__file__).parent
 
 SPEC = TaskSpec(
     name="translate",
@@ -13,6 +16,8 @@ SPEC = TaskSpec(
     reader=lazy("sightline.tasks.translate.parts:reader"),
     codec=lazy("sightline.tasks.translate.parts:codec"),
     metrics=("sacrebleu", "chrf", "perplexity"),
+    # Cho et al. tables I and II
+    published=json.loads((FOLDER / "published.json").read_text("utf-8")),
     right=("chrf", 50),  # about half of everyday sentences: docs/lab/confidence.md
     local_paths=("manifest", "fusion.translator", "fusion.language_model", "training.initial"),
     files=("lexicon.json",),
@@ -26,5 +31,5 @@ SPEC = TaskSpec(
         "align": "sightline.tasks.translate.commands:align",
     },
     route=lazy("sightline.tasks.translate.route:route"),
-    panel=Path(__file__).parent / "panel",
+    panel=FOLDER / "panel",
 )

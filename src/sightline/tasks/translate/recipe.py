@@ -24,6 +24,8 @@ class TranslateRecipe:
     manifest: config.Manifest
     task: Literal["translate"] = "translate"
     description: str = ""
+    # the published numbers that `evaluate` prints
+    benchmark: Literal["wmt14-en-fr", "wmt15-en-de", "wmt15-en-cs"] | None = None
     source: config.VocabularyConfig = field(default_factory=config.VocabularyConfig)
     target: config.VocabularyConfig = field(default_factory=config.VocabularyConfig)
     # Tokens: training pairs with more on either side are left out, longer sources are

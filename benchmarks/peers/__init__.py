@@ -1,0 +1,1 @@
+"""The same work done by Sightline and by what users would take in its place."""
