@@ -19,6 +19,7 @@ from sightline.figures.sound import draw_sound
 from sightline.media.audio import filter_banks
 from sightline.metrics.error_rate import edit_alignment, edits
 from sightline.runtime.batches import joined
+from sightline.tasks.transcribe import demo
 from sightline.tasks.transcribe.formats import FORMATS, cues_of
 from sightline.tasks.transcribe.timing import REACH, Span, spans
 from sightline.types import Description, Layout
@@ -252,3 +253,18 @@ def test_the_figure_has_a_row_for_each_token(tmp_path, heard):
         pixels = np.asarray(picture.convert("RGB")).astype(int)
     for colour in ((226, 88, 34), (24, 128, 96)):  # found and true boundaries
         assert (np.abs(pixels - colour).sum(-1) < 60).sum() > 20
+
+
+def test_the_demo_writes_and_draws_the_recording_that_ships(tones, tmp_path, capsys, monkeypatch):
+    model = tones[0] / "export"
+    demo.show(model, tmp_path / "demo")
+    printed = capsys.readouterr().out
+    assert demo.SAID in printed
+    assert printed.count("→") == len(list((tmp_path / "demo").glob("hello-*.png"))) > 0
+
+    def deaf(source):
+        raise UserError("sound needs soundfile")
+
+    monkeypatch.setattr("sightline.media.audio.read_sound", deaf)
+    demo.show(model, tmp_path / "none")
+    assert "sound needs soundfile" in capsys.readouterr().out

@@ -183,6 +183,9 @@ class MemoryConfig:
     # share theirs, with a matrix between them
     tying: Literal["adjacent", "layerwise"] = "adjacent"
     encoding: Literal["words", "positions"] = "positions"  # a bag of words, or by their places
+    # What was read replaces as much of the state as a gate says that sees the state, instead of
+    # being added to it (Liu and Perez 2017): so an answer can depend on whether two things agree
+    gate: bool = False
     temporal: bool = True  # the age of a fact counts
     memory: Positive = 50  # so many of the latest facts are read
     longest: Positive = 12  # words of a sentence
@@ -230,6 +233,9 @@ class LossConfig:
     looks: Weight = 0.0
     # How much a CTC loss on the encoder's positions counts (Watanabe et al. 2017), of sounds
     ctc: Weight = 0.0
+    # the share of batches in which only CTC is learned, which costs half as much: the encoder is
+    # what takes long to learn
+    ctc_alone: Share = 0.0
     hard: HardConfig = field(default_factory=HardConfig)
     per: Literal["token", "sequence"] = "token"  # what the loss is divided by
 
