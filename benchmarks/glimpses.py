@@ -246,6 +246,17 @@ def measure_all(folder: Path, kinds: Sequence[str], sides: Sequence[int], count:
             print(json.dumps(row), flush=True)
 
 
+def untrained(kinds: Sequence[str], sides: Sequence[int]) -> None:
+    """Seconds of the processor for a picture, the last of three: weights make no difference."""
+    for side in sides:
+        picture = torch.from_numpy(draw(np.random.default_rng(1), side)[0])
+        for kind in kinds:
+            model = Pictures(Recipe(kind=kind)).build_model().eval()
+            inputs = Inputs(1, {PIXELS: Stream(picture[None])})
+            times = [_seconds(lambda m=model, given=inputs: described(m, given)) for _ in range(3)]
+            print(f"{side} x {side}, {kind}: {times[-1]:.3f} s", flush=True)
+
+
 def decoding(sides: Sequence[int]) -> None:
     """Seconds that a file takes to become pixels, which every model has to wait for."""
     for side in sides:
@@ -276,7 +287,7 @@ def _seconds(call: object) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("action", choices=("train", "measure", "one", "decoding", "figure"))
+    parser.add_argument("action", choices=("train", "measure", "one", "time", "decoding", "figure"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path, nargs="?")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS))
@@ -292,6 +303,8 @@ def main() -> None:
     elif given.action == "one":
         found = measure(given.folder, given.kinds[0], given.sides[0], given.count)
         print(json.dumps(found))
+    elif given.action == "time":
+        untrained(given.kinds, given.sides)
     elif given.action == "decoding":
         decoding(given.sides)
     else:
