@@ -6,6 +6,9 @@ import pytest
 import sightline
 from sightline import zoo
 from sightline.data.trees import read_trees, words_of
+from sightline.metrics.error_rate import edits
+from sightline.tasks.transcribe import demo
+from sightline.tasks.transcribe.timing import spans
 from sightline.tasks.translate.alignments import alignment_of
 
 MEGABYTES = {
@@ -17,6 +20,7 @@ MEGABYTES = {
     "penn": 4,
     "hull": 1,
     "trec": 3,
+    "phones": 6,
 }
 
 
@@ -51,6 +55,22 @@ def test_a_hull_is_found_in_any_order():
     for points in (corners + inside, inside + corners[::-1]):
         found = [points[int(i)] for i in model.describe(np.array(points)).text.split()]
         assert found == corners
+
+
+def test_a_recogniser_hears_the_recording_that_ships():
+    pytest.importorskip("soundfile")
+    pytest.importorskip("kaldi_native_fbank")
+    model = sightline.load("phones")
+    found = model.describe(demo.SOUND)
+    # as flite pronounces it
+    said = "HH AH L OW AY AE M AH M AH SH IY N DH AE T S P IY K S AE N D Y UW K AE N"
+    said = [*said.split(), "HH", "IH", "R", "EH", "V", "ER", "IY", "S", "AW", "N", "D"]
+    assert edits(said, found.tokens) <= 0.15 * len(said)
+    times = [span.start for span in spans(found)]
+    assert times == sorted(times)
+    assert times[0] < 0.4
+    assert 4 < times[-1] < 4.75
+    assert model.describe(np.zeros(16_000, np.float32)).text == ""  # silence
 
 
 def test_a_parser_writes_trees_of_any_words():
