@@ -2,8 +2,8 @@
 
 The rule: a token is centred at the median of its attention over time. It begins half-way from the
 centre of the token before it, at most REACH before its own centre, and ends where the next begins,
-at most REACH after it. LAG is how much later than a
-phone's middle attention looks; below 0, earlier.
+at most REACH after it. LAG is how much later than a phone's middle attention looks; below 0,
+earlier.
 """
 
 from __future__ import annotations
