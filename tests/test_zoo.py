@@ -12,6 +12,7 @@ from sightline.tasks.transcribe.timing import spans
 from sightline.tasks.translate.alignments import alignment_of
 
 MEGABYTES = {
+    "clips": 25,
     "coco": 25,
     "default": 40,
     "shakespeare": 40,
@@ -73,6 +74,16 @@ def test_a_recogniser_hears_the_recording_that_ships():
     assert model.describe(np.zeros(16_000, np.float32)).text == ""  # silence
 
 
+@pytest.mark.parametrize(
+    "points",
+    [[(2, 3)], [(0, 0), (1, 1)], [(0, 0), (1, 1), (2, 2)], [(1, 1)] * 4, [(0, 0), (0, 0), (3, 1)]],
+)
+def test_points_without_a_hull_get_an_answer(points):
+    found = [int(i) for i in sightline.load("hull").describe(np.array(points)).text.split()]
+    assert found
+    assert len({points[i] for i in found}) == len(found) <= 3
+
+
 def test_a_parser_writes_trees_of_any_words():
     model = sightline.load("penn")
     found = model.describe("The company said it will buy the shares.")
@@ -84,6 +95,22 @@ def test_a_parser_writes_trees_of_any_words():
     for odd in ("Glorp", "zyx wvu qrs", "! ? ...", "( ( (", "\u732b \u0623\u0645 \U0001f600"):
         (tree,) = read_trees(model.describe(odd).text)
         assert [leaf.word for leaf in tree.leaves()] == words_of(odd)
+
+
+def test_a_clip_is_described_with_its_moments():
+    """An astronaut's portrait, and then a bird on a rock: what was said is seen in one of them."""
+    pytest.importorskip("av", reason="clips need PyAV")
+    from sightline.tasks.clip.parts import sample_clips
+
+    model = sightline.load("clips")
+    (sample,) = sample_clips(model.recipe)
+    found = model.describe(sample)
+    assert "bird" in found.tokens
+    times = np.array(found.layout.times)
+    assert len(times) == 16
+    late = found.attention[found.tokens.index("bird")][times >= 4].sum()
+    assert late > 0.7
+    assert model.describe(sample.read_bytes()).text == found.text
 
 
 def test_a_classifier_tells_what_is_asked_for():

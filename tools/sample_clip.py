@@ -1,6 +1,6 @@
 """Makes the clip that ships, out of photos that ship: the camera moves over one after the other.
 
-python tools/sample_clip.py src/sightline/tasks/clip/panel/sample.mp4 dogs photographer
+python tools/sample_clip.py src/sightline/tasks/clip/panel/sample.mp4 astronaut bird
 """
 
 from __future__ import annotations
