@@ -7,6 +7,9 @@ import sightline
 from sightline import zoo
 from sightline.data.trees import read_trees, words_of
 from sightline.errors import UserError
+from sightline.metrics.error_rate import edits
+from sightline.tasks.transcribe import demo
+from sightline.tasks.transcribe.timing import spans
 from sightline.tasks.translate.alignments import alignment_of
 
 MEGABYTES = {
@@ -20,6 +23,7 @@ MEGABYTES = {
     "hull": 1,
     "trec": 3,
     "babi": 1,
+    "phones": 6,
 }
 
 
@@ -54,6 +58,22 @@ def test_a_hull_is_found_in_any_order():
     for points in (corners + inside, inside + corners[::-1]):
         found = [points[int(i)] for i in model.describe(np.array(points)).text.split()]
         assert found == corners
+
+
+def test_a_recogniser_hears_the_recording_that_ships():
+    pytest.importorskip("soundfile")
+    pytest.importorskip("kaldi_native_fbank")
+    model = sightline.load("phones")
+    found = model.describe(demo.SOUND)
+    # as flite pronounces it
+    said = "HH AH L OW AY AE M AH M AH SH IY N DH AE T S P IY K S AE N D Y UW K AE N"
+    said = [*said.split(), "HH", "IH", "R", "EH", "V", "ER", "IY", "S", "AW", "N", "D"]
+    assert edits(said, found.tokens) <= 0.15 * len(said)
+    times = [span.start for span in spans(found)]
+    assert times == sorted(times)
+    assert times[0] < 0.4
+    assert 4 < times[-1] < 4.75
+    assert model.describe(np.zeros(16_000, np.float32)).text == ""  # silence
 
 
 @pytest.mark.parametrize(

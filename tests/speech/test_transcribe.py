@@ -21,7 +21,7 @@ from sightline.metrics.error_rate import edit_alignment, edits
 from sightline.runtime.batches import joined
 from sightline.tasks.transcribe import demo
 from sightline.tasks.transcribe.formats import FORMATS, cues_of
-from sightline.tasks.transcribe.timing import REACH, Span, spans
+from sightline.tasks.transcribe.timing import LAG, REACH, Span, spans
 from sightline.types import Description, Layout
 
 PHONES = ["A", "B", "C", "D", "E", "B"]
@@ -207,10 +207,10 @@ def description(weights, tokens, step=0.04):
 def test_a_token_lies_around_the_median_of_its_attention():
     sharp = np.eye(6)[[1, 3]]
     first, second = spans(description(sharp, "AB"))
-    assert (first.start, first.end) == pytest.approx((0.0, 0.1))  # its centre is 0.06
-    assert (second.start, second.end) == pytest.approx((0.1, 0.14 + min(REACH, 0.1)))
+    assert (first.start, first.end) == pytest.approx((0.0, 0.1 - LAG), abs=1e-6)  # looked at 0.06
+    assert (second.start, second.end) == pytest.approx((0.1 - LAG, 0.24))
     spread = description([[0, 0.5, 0.5, 0, 0, 0]], "A")
-    assert spans(spread)[0].end == pytest.approx(0.08 + REACH)
+    assert spans(spread)[0].end == pytest.approx(0.08 - LAG + REACH)
 
 
 def test_letters_make_words():
