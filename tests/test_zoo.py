@@ -21,6 +21,7 @@ MEGABYTES = {
     "en-fr": 15,
     "penn": 4,
     "hull": 1,
+    "tour": 1,
     "trec": 3,
     "babi": 1,
     "phones": 6,
@@ -74,6 +75,18 @@ def test_a_recogniser_hears_the_recording_that_ships():
     assert times[0] < 0.4
     assert 4 < times[-1] < 4.75
     assert model.describe(np.zeros(16_000, np.float32)).text == ""  # silence
+
+
+def test_a_tour_goes_round():
+    model, angles = sightline.load("tour"), np.arange(8) * np.pi / 4
+    circle = np.stack([np.cos(angles), np.sin(angles)], 1)[[3, 0, 6, 1, 7, 4, 2, 5]]
+    found = [int(i) for i in model.describe(circle).text.split()]
+    steps = np.linalg.norm(circle[found] - np.roll(circle[found], -1, 0), axis=1)
+    assert sorted(found) == list(range(8))
+    assert steps == pytest.approx(steps[0])  # from neighbour to neighbour
+    for odd in ([(2, 3)], [(1, 1)] * 4, [(0, 0), (1, 1), (2, 2)]):
+        visited = model.describe(np.array(odd)).text.split()
+        assert sorted(map(int, visited)) == list(range(len(odd)))
 
 
 @pytest.mark.parametrize(
