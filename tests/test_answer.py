@@ -87,6 +87,18 @@ def test_an_export_equals_its_model_and_a_batch_its_singles(folder, name):
             assert set(np.unique(mine.attention)) <= {0.0, 1.0}
 
 
+def test_answers_are_right_in_capitals_too(folder, tmp_path):
+    lines = [json.loads(line) for line in (folder / "toy.jsonl").read_text().splitlines()]
+    loud = [line | {"targets": [t.upper() for t in line["targets"]]} for line in lines]
+    (tmp_path / "loud.jsonl").write_text("\n".join(map(json.dumps, loud)))
+    found = (
+        json.loads(run("evaluate", folder / "run-export", "--json", "--data", data))
+        for data in (folder / "toy.jsonl", tmp_path / "loud.jsonl")
+    )
+    one, other = (each["corpus"]["accuracy"] for each in found)
+    assert one == other > 0.85
+
+
 def test_attention_finds_the_fact(folder):
     found = sightline.load(folder / "hard-export").describe("\n".join([*STORY, "Where is John?"]))
     assert found.text == "kitchen"

@@ -6,6 +6,7 @@ import pytest
 import sightline
 from sightline import zoo
 from sightline.data.trees import read_trees, words_of
+from sightline.errors import UserError
 from sightline.metrics.error_rate import edits
 from sightline.tasks.transcribe import demo
 from sightline.tasks.transcribe.timing import spans
@@ -21,6 +22,7 @@ MEGABYTES = {
     "penn": 4,
     "hull": 1,
     "trec": 3,
+    "babi": 1,
     "phones": 6,
 }
 
@@ -126,3 +128,29 @@ def test_a_classifier_tells_what_is_asked_for():
     assert model.describe("").text == ""
     for odd in ("Glorp", "?", "\u732b \U0001f600", "what " * 2000):
         assert np.isfinite(model.describe(odd).score)
+
+
+def test_a_reader_of_stories_answers_by_the_facts():
+    model = sightline.load("babi")
+    apple = "Daniel took the apple. Mary went to the office. Daniel went to the kitchen. "
+    for story, question, wanted in (
+        (apple, "Where is the apple?", "kitchen"),
+        (apple, "Is Mary in the kitchen?", "no"),
+        (apple, "What is Daniel carrying?", "apple"),
+        ("Jeff took the milk there. Jeff gave the milk to Fred. ", "Who gave the milk?", "jeff"),
+        (
+            "Sheep are afraid of wolves. Gertrude is a sheep. ",
+            "What is Gertrude afraid of?",
+            "wolf",
+        ),
+    ):
+        assert model.describe(story + question).text == wanted
+    found = model.describe(apple + "Where is the apple?")
+    facts = [found.layout.labels[i] for i in found.attention.argmax(1)]
+    assert facts[:2] == ["Daniel took the apple.", "Daniel went to the kitchen."]
+    assert model.describe("").text == ""
+    for odd in ("Where is Mary?", "Glorp zyx. Quux?", apple * 50 + "Where is the apple?"):
+        assert np.isfinite(model.describe(odd).score)
+        assert model.describe(odd).text
+    with pytest.raises(UserError, match="at most 12"):
+        model.describe("Mary " * 13 + ". Where is Mary?")

@@ -13,6 +13,7 @@ SPEC = TaskSpec(
     reader=lazy("sightline.tasks.answer.parts:reader"),
     codec=lazy("sightline.tasks.answer.parts:codec"),
     metrics=("accuracy",),
+    reference=lambda answer: answer.strip().lower(),
     local_paths=("manifest", "training.initial"),
     samples=lambda recipe: (
         "Mary went to the kitchen.\nJohn went to the garden.\nWhere is Mary?",
