@@ -30,6 +30,7 @@ from sightline.bulk.results import Row, read_part
 
 SEED = 0
 BROKEN = 40  # one file of so many
+MARK = "SIGHTLINE_BENCHMARK"  # in the environment of what is begun here
 PLAIN = """
 import sys, sightline
 from pathlib import Path
@@ -83,7 +84,7 @@ def command(
 ) -> subprocess.Popen[bytes]:
     words = ["describe", source, "--engine", engine, "--workers", workers, "-o", output]
     words += ["--model", model]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", MARK: str(output)}
     call = [sys.executable, "-m", "sightline", *map(str, words)]
     return subprocess.Popen(call, env=environment, start_new_session=True)
 
@@ -137,11 +138,11 @@ def disturbed(source: Path, output: Path, engine: str, model: str, files: int) -
 
 
 def left_over(output: Path) -> list[int]:
-    """Processes that still name this output."""
+    """Processes that a driver began for this output, or what it began."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*/environ"):
         try:
-            if os.fsencode(output) in path.read_bytes() and int(path.parent.name) != os.getpid():
+            if f"{MARK}={output}".encode() in path.read_bytes().split(b"\0"):
                 found.append(int(path.parent.name))
         except OSError:
             continue

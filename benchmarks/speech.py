@@ -1,6 +1,7 @@
 """Speech recognisers on made speech: error rates by voice, onsets, utterances joined end to end.
 
 python -m benchmarks.speech spoken.jsonl phones runs/content --figure joined.png
+python -m benchmarks.speech spoken.jsonl runs/phones,model.attention.window=25
 
 The manifest is one of `sightline prepare spoken`, whose test split has true times. Onsets are read
 from attention by the rule in tasks/transcribe/timing.py, and compared where the phones are right.
@@ -83,16 +84,19 @@ def joined_rates(model: Describer, examples: Sequence[Example], most: int) -> li
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("manifest", type=Path)
-    parser.add_argument("models", nargs="+")
+    parser.add_argument("models", nargs="+", help="MODEL, or RUN,key=value,… with changes")
     parser.add_argument("--most", type=int, default=60, help="utterances that are joined")
+    parser.add_argument("--only-joined", action="store_true", help="no error rates by voice")
     parser.add_argument("--figure", type=Path, help="draw the error rates of joined utterances")
     given = parser.parse_args()
     examples = read_split(given.manifest, "test", "audio")
     curves = []
     for number, name in enumerate(given.models):
-        model = load_for(name, "transcribe", ["search.max_length=5000"])
+        place, *changes = name.split(",")
+        model = load_for(place, "transcribe", ["search.max_length=5000", *changes])
         print(name, flush=True)
-        by_voice(model, examples)
+        if not given.only_joined:
+            by_voice(model, examples)
         heard = [example for example in examples if example.meta["voice"] != "slt"]
         points = list(
             zip(JOINED, (100 * r for r in joined_rates(model, heard, given.most)), strict=True)

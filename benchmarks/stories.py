@@ -1,7 +1,7 @@
 """bAbI's tasks, one model each or one for all, the best of several restarts by training loss.
 
     python -m benchmarks.stories tasks_1-20_v1-2/en --out runs/babi [--tasks 1,2,3]
-        [--joint] [--restarts 10] [key=value …]
+        [--joint] [--recipe babi-supports] [--restarts 10] [key=value …]
 
 As Sukhbaatar et al. 2015 report: the error of each task, their mean, and how many are above 5 %.
 A restart that is trained already is not trained again.
@@ -55,7 +55,7 @@ def best_of(given: argparse.Namespace, name: str, tasks: Sequence[int]) -> dict[
     manifest = given.out / f"{name}.jsonl"
     if not manifest.is_file():
         write_manifest(manifest, babi(given.folder, tasks).examples)
-    recipe = "babi-joint" if given.joint else "babi"
+    recipe = given.recipe or ("babi-joint" if given.joint else "babi")
     losses = {}
     for seed in range(1, given.restarts + 1):
         run = given.out / f"{name}-{seed}"
@@ -76,6 +76,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, required=True)
     options.add_argument("--tasks", default="")
     options.add_argument("--joint", action="store_true")
+    options.add_argument("--recipe", help="another than babi and babi-joint")
     options.add_argument("--restarts", type=int, default=1)
     options.add_argument("overrides", nargs="*")
     given = options.parse_intermixed_args()

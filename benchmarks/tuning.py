@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -65,13 +64,15 @@ def main() -> None:
     (folder / "space.yaml").write_text(SPACE)
     workers = [start(folder, given.trials) for _ in range(2)]
     runs = folder / "study" / "trials"
-    while not list(runs.glob("0004/checkpoints/step-*")):
-        time.sleep(0.1)
-    time.sleep(random.Random(1).uniform(0, 2))
+    running: list[int] = []
+    while len(running) < 2 or not all(list(runs.glob(f"{n:04d}/checkpoints/*")) for n in running):
+        time.sleep(0.1)  # until both are in the middle of a trial
+        if list(runs.glob("0004")):
+            study = open_study(folder / "study", higher=False)
+            trials = study.get_trials(deepcopy=False)
+            running = [trial.number for trial in trials if trial.state.name == "RUNNING"]
     os.kill(workers[0].pid, signal.SIGKILL)
     workers[0].wait()
-    trials = open_study(folder / "study", higher=False).get_trials(deepcopy=False)
-    running = [trial.number for trial in trials if trial.state.name == "RUNNING"]
     print(f"a worker was killed while trials {running} ran; started again", flush=True)
     workers[0] = start(folder, given.trials)
     print("exit codes", [worker.wait() for worker in workers])

@@ -93,8 +93,8 @@ class GraphStepper:
         if "bias" in self._inputs:
             bias = 0 if context.bias is None else context.bias
             examples["bias"] = (bias + np.where(mask, 0, -1e30)).astype(np.float32)
-        if "attended" in self._inputs:
-            made["attended"] = np.zeros(mask.shape, np.float32)
+        for name in {"attended", "last"} & set(self._inputs):
+            made[name] = np.zeros(mask.shape, np.float32)
         return GraphState(made, examples)
 
     def step(self, state: GraphState, tokens) -> StepResult:

@@ -21,6 +21,7 @@ LAYERS = (
     "model.tying=layerwise", "model.encoding=words", "model.temporal=false", "model.hops=3",
     "model.linear_start=0.3", "training.steps=30", "training.evaluate_every=30",
 )  # fmt: skip
+GATED = ("model.gate=true", "training.steps=30", "training.evaluate_every=30")
 STORY = ["Mary went to the garden.", "John moved to the kitchen.", "Mary travelled to the office."]
 
 
@@ -37,7 +38,8 @@ def folder(tmp_path_factory):
     train_reader(folder)
     train_reader(folder, "hard", *HARD)
     train_reader(folder, "layers", *LAYERS)
-    for name in ("run", "hard", "layers"):
+    train_reader(folder, "gated", *GATED, "model.tying=layerwise")
+    for name in ("run", "hard", "layers", "gated"):
         run("export", folder / name, folder / f"{name}-export")
     return folder
 
@@ -65,7 +67,7 @@ def test_it_learns_and_is_evaluated(folder, tmp_path):
         assert page.stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("name", ["run", "hard", "layers"])
+@pytest.mark.parametrize("name", ["run", "hard", "layers", "gated"])
 def test_an_export_equals_its_model_and_a_batch_its_singles(folder, name):
     model, ours = sightline.load(folder / name), sightline.load(folder / f"{name}-export")
     some = [*texts(folder)[:12], "Where is Mary?", "Zyx glorped to the garden. Where is Zyx?"]
@@ -85,6 +87,18 @@ def test_an_export_equals_its_model_and_a_batch_its_singles(folder, name):
             assert set(np.unique(mine.attention)) <= {0.0, 1.0}
 
 
+def test_answers_are_right_in_capitals_too(folder, tmp_path):
+    lines = [json.loads(line) for line in (folder / "toy.jsonl").read_text().splitlines()]
+    loud = [line | {"targets": [t.upper() for t in line["targets"]]} for line in lines]
+    (tmp_path / "loud.jsonl").write_text("\n".join(map(json.dumps, loud)))
+    found = (
+        json.loads(run("evaluate", folder / "run-export", "--json", "--data", data))
+        for data in (folder / "toy.jsonl", tmp_path / "loud.jsonl")
+    )
+    one, other = (each["corpus"]["accuracy"] for each in found)
+    assert one == other > 0.85
+
+
 def test_attention_finds_the_fact(folder):
     found = sightline.load(folder / "hard-export").describe("\n".join([*STORY, "Where is John?"]))
     assert found.text == "kitchen"
@@ -93,13 +107,14 @@ def test_attention_finds_the_fact(folder):
     assert found.layout.labels == tuple(STORY)
 
 
-def test_a_step_is_the_papers_equations(folder):
+@pytest.mark.parametrize("gate", [False, True])
+def test_a_step_is_the_papers_equations(folder, gate):
     """The whole answer, computed from the weights in NumPy."""
     import torch
 
     from sightline.tasks.answer.data import build_model
 
-    recipe = read_recipe(folder / "run.yaml", ["model.hops=3"])
+    recipe = read_recipe(folder / "run.yaml", ["model.hops=3", f"model.gate={gate}"])
     task = build_task(recipe)
     torch.manual_seed(3)
     model = build_model(recipe, task.vocab).eval()
@@ -125,7 +140,13 @@ def test_a_step_is_the_papers_equations(folder):
             for n in (0, 1)
         )  # fmt: skip
         weights = np.exp(keys @ u) / np.exp(keys @ u).sum()
-        u = u + weights @ values
+        if gate:
+            layer = model.decoder.gate
+            weight, bias = (part.detach().numpy() for part in (layer.weight, layer.bias))
+            share = 1 / (1 + np.exp(-(weight @ u + bias)))
+            u = (1 - share) * u + share * (weights @ values)
+        else:
+            u = u + weights @ values
     logits = (tables[3] @ u)[4:]
     log_probs = logits - np.log(np.exp(logits - logits.max()).sum()) - logits.max()
     found = task.describer(model).describe("\n".join([*STORY, "Where is Mary?"]))

@@ -113,6 +113,8 @@ class TestInstalled:
     @pytest.mark.parametrize("name", [name for name in zoo.names() if name != "clips"])
     def test_it_runs_every_shipped_model(self, sightline, tmp_path, name):
         task = top_level(Path(zoo.__file__).parent / name / "config.yaml", "task")
+        if task == "transcribe":
+            pytest.skip("the base install reads no sounds")
         photo = samples()[0].path
         arguments = {
             "caption": ["describe", photo, "--model", name, "--figure", "figures"],

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import sightline
+
 
 @pytest.fixture(scope="module")
 def folder(shapes):
@@ -107,3 +109,25 @@ def test_evaluate_takes_settings_that_win_over_the_models_own(run_cli, folder):
     wrong = run_cli("evaluate", "run", "search.maxlength=2", cwd=folder)
     assert wrong.returncode == 2
     assert "max_length" in wrong.stderr
+
+
+def test_an_ensemble_that_samples_and_a_sheet(run_cli, folder):
+    """Of a model with itself, which draws what the model alone draws."""
+    both = ("84.png", "85.png", "--model", "run", "--model", "run")
+    draws = ("--temperature=3", "--seed=1", "--sheet", "sheet.png")
+    done = run_cli("describe", *both, *draws, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    with Image.open(folder / "sheet.png") as sheet:
+        assert sheet.width > sheet.height
+    model = sightline.load(folder / "run")
+    files = [folder / "84.png", folder / "85.png"]
+    alone = [each.text for each in model.describe(files, temperature=3.0, seed=1)]
+    drawn = [line.partition(": ")[2] for line in done.stdout.splitlines()]
+    assert drawn == alone
+    assert drawn != [each.text for each in model.describe(files, temperature=3.0, seed=2)]
+
+
+def test_models_of_other_words_are_no_ensemble(run_cli, folder):
+    done = run_cli("describe", "84.png", "-m", "run", "-m", "default", cwd=folder)
+    assert done.returncode == 2
+    assert "model 2 reads otherwise" in done.stderr

@@ -6,6 +6,7 @@ import base64
 import io
 import itertools
 import json
+import math
 import subprocess
 import sys
 import time
@@ -26,10 +27,12 @@ from sightline.figures import (
     draw_attention,
     draw_curves,
     draw_surprise,
+    draw_underlined,
 )
 from sightline.figures.attention import PANEL, panel_size
 from sightline.figures.chart import Curve, chart
 from sightline.figures.looks import light, looks_of, smooth_maps
+from sightline.figures.underlined import sharpest_word
 from sightline.types import WHOLE, Description, Layout
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -154,7 +157,7 @@ def test_an_svg_has_the_words_and_the_caption_as_text(tmp_path: Path) -> None:
     draw_attention(GREY, described(words), tmp_path / "figure.svg")
     texts = texts_of(tmp_path / "figure.svg")
     assert texts[0] == words
-    assert [text for text in texts[1:] if text] == words.split()
+    assert [text for text in texts[1:] if text] == [f"{word}(0.61)" for word in words.split()]
     assert ET.parse(tmp_path / "figure.svg").getroot().findtext(f"{SVG}title") == words
     assert "http" not in (tmp_path / "figure.svg").read_text().replace(SVG[1:-1], "")
 
@@ -203,6 +206,51 @@ def test_the_light_lies_on_the_part_that_the_encoder_saw(tmp_path: Path) -> None
         panel = panels_of(tmp_path / f"{name}.svg")[1].mean(axis=2)
         column = panel.mean(axis=0).argmax() / panel.shape[1]
         assert column == pytest.approx((box[0] + box[2]) / 2, abs=0.02)
+
+
+def test_a_word_of_several_tokens_has_the_probability_of_all(tmp_path: Path) -> None:
+    tokens = ("▁a", "▁snow", "board")
+    attention = np.full((3, 49), 1 / 49, np.float32)
+    logs = (math.log(0.99), math.log(0.5), math.log(0.5))
+    one = Description("a snowboard", tokens, -1.0, logs, attention, Layout.grid(7, 7))
+    draw_attention(GREY, one, tmp_path / "figure.svg")
+    assert texts_of(tmp_path / "figure.svg")[-2:] == ["a(0.99)", "snowboard(0.25)"]
+    draw_attention(GREY, replace(one, log_probs=()), tmp_path / "figure.svg")  # not known
+    assert texts_of(tmp_path / "figure.svg")[-2:] == ["a", "snowboard"]
+
+
+def lines_of(path: Path) -> list[dict[str, float]]:
+    lines = ET.parse(path).getroot().iter(f"{SVG}line")
+    return [{k: float(v) for k, v in line.attrib.items() if k != "stroke"} for line in lines]
+
+
+def test_the_word_whose_map_is_shown_is_underlined(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.svg"
+    one, two = described("a dog runs on the long wide beach today"), described("a cat sleeps")
+    draw_underlined([(GREY, one, "runs"), (photo(200, 90), two, "cat")], path)
+    assert len(panels_of(path)) == 4
+    under = [line for line in lines_of(path) if line["y1"] == line["y2"]][::2]
+    for line, word in zip(under, ("runs", "cat"), strict=True):
+        (found,) = (
+            text.attrib for text in ET.parse(path).getroot().iter(f"{SVG}text") if text.text == word
+        )
+        assert line["x1"] == pytest.approx(float(found["x"]), abs=0.1)
+        assert 2 <= line["y1"] - float(found["y"]) <= 6
+        assert 20 < line["x2"] - line["x1"] < 60
+    lit = panels_of(path)[1].mean(axis=2)
+    row, column = np.unravel_index(lit.argmax(), lit.shape)
+    assert (row / lit.shape[0], column / lit.shape[1]) == pytest.approx((0, 2.5 / 7), abs=0.1)
+
+
+def test_without_a_word_the_sharpest_content_word_is_underlined(tmp_path: Path) -> None:
+    one = described("a dog runs on grass", end=False)
+    attention = np.full((5, 49), 1 / 49, np.float32)
+    for row, weight in ((0, 1.0), (1, 0.4), (2, 0.8), (3, 0.9), (4, 0.3)):
+        attention[row] = (1 - weight) / 49
+        attention[row, 7] += weight
+    assert sharpest_word(looks_of(replace(one, attention=attention))) == 2  # "a", "on" are not
+    with pytest.raises(UserError, match="has no word 'cat'"):
+        draw_underlined([(GREY, one, "cat")], tmp_path / "sheet.svg")
 
 
 def test_systems_are_compared_one_under_the_other(tmp_path: Path) -> None:

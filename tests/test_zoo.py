@@ -6,6 +6,10 @@ import pytest
 import sightline
 from sightline import zoo
 from sightline.data.trees import read_trees, words_of
+from sightline.errors import UserError
+from sightline.metrics.error_rate import edits
+from sightline.tasks.transcribe import demo
+from sightline.tasks.transcribe.timing import spans
 from sightline.tasks.translate.alignments import alignment_of
 
 MEGABYTES = {
@@ -18,6 +22,8 @@ MEGABYTES = {
     "penn": 4,
     "hull": 1,
     "trec": 3,
+    "babi": 1,
+    "phones": 6,
 }
 
 
@@ -52,6 +58,32 @@ def test_a_hull_is_found_in_any_order():
     for points in (corners + inside, inside + corners[::-1]):
         found = [points[int(i)] for i in model.describe(np.array(points)).text.split()]
         assert found == corners
+
+
+def test_a_recogniser_hears_the_recording_that_ships():
+    pytest.importorskip("soundfile")
+    pytest.importorskip("kaldi_native_fbank")
+    model = sightline.load("phones")
+    found = model.describe(demo.SOUND)
+    # as flite pronounces it
+    said = "HH AH L OW AY AE M AH M AH SH IY N DH AE T S P IY K S AE N D Y UW K AE N"
+    said = [*said.split(), "HH", "IH", "R", "EH", "V", "ER", "IY", "S", "AW", "N", "D"]
+    assert edits(said, found.tokens) <= 0.15 * len(said)
+    times = [span.start for span in spans(found)]
+    assert times == sorted(times)
+    assert times[0] < 0.4
+    assert 4 < times[-1] < 4.75
+    assert model.describe(np.zeros(16_000, np.float32)).text == ""  # silence
+
+
+@pytest.mark.parametrize(
+    "points",
+    [[(2, 3)], [(0, 0), (1, 1)], [(0, 0), (1, 1), (2, 2)], [(1, 1)] * 4, [(0, 0), (0, 0), (3, 1)]],
+)
+def test_points_without_a_hull_get_an_answer(points):
+    found = [int(i) for i in sightline.load("hull").describe(np.array(points)).text.split()]
+    assert found
+    assert len({points[i] for i in found}) == len(found) <= 3
 
 
 def test_a_parser_writes_trees_of_any_words():
@@ -96,3 +128,29 @@ def test_a_classifier_tells_what_is_asked_for():
     assert model.describe("").text == ""
     for odd in ("Glorp", "?", "\u732b \U0001f600", "what " * 2000):
         assert np.isfinite(model.describe(odd).score)
+
+
+def test_a_reader_of_stories_answers_by_the_facts():
+    model = sightline.load("babi")
+    apple = "Daniel took the apple. Mary went to the office. Daniel went to the kitchen. "
+    for story, question, wanted in (
+        (apple, "Where is the apple?", "kitchen"),
+        (apple, "Is Mary in the kitchen?", "no"),
+        (apple, "What is Daniel carrying?", "apple"),
+        ("Jeff took the milk there. Jeff gave the milk to Fred. ", "Who gave the milk?", "jeff"),
+        (
+            "Sheep are afraid of wolves. Gertrude is a sheep. ",
+            "What is Gertrude afraid of?",
+            "wolf",
+        ),
+    ):
+        assert model.describe(story + question).text == wanted
+    found = model.describe(apple + "Where is the apple?")
+    facts = [found.layout.labels[i] for i in found.attention.argmax(1)]
+    assert facts[:2] == ["Daniel took the apple.", "Daniel went to the kitchen."]
+    assert model.describe("").text == ""
+    for odd in ("Where is Mary?", "Glorp zyx. Quux?", apple * 50 + "Where is the apple?"):
+        assert np.isfinite(model.describe(odd).score)
+        assert model.describe(odd).text
+    with pytest.raises(UserError, match="at most 12"):
+        model.describe("Mary " * 13 + ". Where is Mary?")

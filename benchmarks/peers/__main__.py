@@ -1,6 +1,6 @@
 """Beside the peers: the same work, by Sightline and by what users would take in its place.
 
-    python -m benchmarks.peers [--env FOLDER] [--pairs 4000] [--sentences 256] [--repeats 2]
+    python -m benchmarks.peers [--env FOLDER] [--pairs 4000] [--sentences 128] [--repeats 2]
 
 Installs joeynmt, CTranslate2 and pycocoevalcap from PyPI into FOLDER, an environment beside this
 one whose PyTorch it uses. Models are untrained, of multi30k-en-de's sizes; sentences and batches
@@ -31,9 +31,9 @@ from benchmarks.peers.work import BATCH, WRITTEN
 from sightline import config
 from sightline.commands.recipes import SHIPPED
 from sightline.data.manifest import Example, write_manifest
-from sightline.export.write import export
+from sightline.export.write import _write
 from sightline.media.text import read_lines
-from sightline.tasks import build_task, read_recipe
+from sightline.tasks import build_task, load_model, read_recipe
 from sightline.training import checkpoint as files
 
 # joeynmt asks for an old protobuf, and for linters: what it imports is named here
@@ -84,9 +84,12 @@ def prepare(folder: Path, pairs: int, sentences: int) -> None:
     for name, text in {"config.yaml": config.to_yaml(recipe), **task.files}.items():
         (untrained / name).write_text(text)
     files.save_file(files.savable(model.state_dict()), untrained / files.WEIGHTS)
-    shutil.rmtree(folder / "int16", ignore_errors=True)
-    export(untrained, folder / "int16", "int16", None)
-    some = sorted(task.pairs[: 8 * BATCH], key=lambda pair: len(pair[1]))
+    loaded = load_model(untrained)
+    for kind in ("int16", "int8"):  # an untrained model's texts would not pass the check of int8
+        shutil.rmtree(folder / kind, ignore_errors=True)
+        (folder / kind).mkdir()
+        _write(folder / kind, untrained, loaded, kind, kind)
+    some = sorted(task.pairs[: 6 * BATCH], key=lambda pair: len(pair[1]))
     batches = [some[i : i + BATCH] for i in range(0, len(some), BATCH)]
     kept = [(text, pair) for (text, _), pair in zip(lines["train"], task.pairs, strict=False)]
     work = {
@@ -96,7 +99,7 @@ def prepare(folder: Path, pairs: int, sentences: int) -> None:
         "tokens": sum(len(target) - 1 for _, target in some),
         "texts": [text for text, _ in kept[:sentences]],
         "sources": [source for _, (source, _) in kept[:sentences]],
-        "singly": 32,
+        "singly": 16,
     }
     (folder / "work.json").write_text(json.dumps(work))
 
@@ -125,15 +128,18 @@ def run(python: Path, module: str, *arguments: str) -> dict[str, float]:
     return found | (json.loads(last) if last.startswith('{"') else {})
 
 
-def measure(python: Path, folder: Path, repeats: int) -> dict[str, dict[str, float]]:
+def measure(
+    python: Path, folder: Path, repeats: int, only: str = ""
+) -> dict[str, dict[str, float]]:
     work, found = str(folder / "work.json"), dict[str, dict[str, float]]()
     turns: list[tuple[str, str, str, list[str]]] = [
         ("Sightline", "train", "ours", ["train"]),
-        ("joeynmt 2.3", "", "joey", []),
+        ("joeynmt 2.3", "train translate", "joey", []),
         ("plain PyTorch", "train", "plain", []),
         ("Sightline", "translate", "ours", ["int16"]),
-        ("CTranslate2, float32", "", "transformer", ["float32"]),
-        ("CTranslate2, int8", "", "transformer", ["int8"]),
+        ("Sightline, int8", "translate", "ours", ["int8"]),
+        ("CTranslate2, float32", "translate", "transformer", ["float32"]),
+        ("CTranslate2, int8", "translate", "transformer", ["int8"]),
         ("Sightline", "first", "ours", ["int16", "first"]),
         ("joeynmt 2.3", "first", "joey", ["first"]),
         ("CTranslate2, float32", "first", "transformer", ["float32", "first"]),
@@ -143,6 +149,8 @@ def measure(python: Path, folder: Path, repeats: int) -> dict[str, dict[str, flo
     ]
     for _ in range(repeats):
         for name, what, module, more in turns:
+            if only not in what:
+                continue
             before = sum(os.times()[2:4])
             got = run(python, module, work, *more)
             if not got:
@@ -177,13 +185,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers")
     parser.add_argument("--env", type=Path, default=Path.home() / ".cache" / "sightline-peers")
     parser.add_argument("--pairs", type=int, default=4000)
-    parser.add_argument("--sentences", type=int, default=256)
+    parser.add_argument("--sentences", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--only", default="", help="train, translate, first or metrics")
     given = parser.parse_args()
     python = install(given.env / "env")
     prepare(given.env, given.pairs, given.sentences)
     print(machine.describe(), flush=True)
-    found = measure(python, given.env, given.repeats)
+    found = measure(python, given.env, given.repeats, given.only)
     print("\n| |" + "".join(f" {name} |" for name in found))
     print("|---|" + "---:|" * len(found))
     for key, label, form, factor in ROWS:

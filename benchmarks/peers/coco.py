@@ -11,7 +11,7 @@ from benchmarks.metrics import captions
 
 
 def main() -> None:
-    _, (hypotheses, references) = captions(data_path("cocoeval", "captions.json.gz"))
+    _, (hypotheses, references) = captions(data_path("cocoeval", "goldens.json.gz"))
     tokenizer = PTBTokenizer()
     written = tokenizer.tokenize({i: [{"caption": t}] for i, t in hypotheses.items()})
     right = tokenizer.tokenize({i: [{"caption": t} for t in ts] for i, ts in references.items()})

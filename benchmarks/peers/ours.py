@@ -54,7 +54,7 @@ def main() -> None:
     if what == "metrics":
         from sightline.metrics import score
 
-        _, data = captions(data_path("cocoeval", "captions.json.gz"))
+        _, data = captions(data_path("cocoeval", "goldens.json.gz"))
         print(score(*data, ["bleu", "rouge_l", "cider", "meteor"], intervals=False)["corpus"])
     elif what == "train":
         train(work.given(), folder)

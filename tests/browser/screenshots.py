@@ -180,7 +180,7 @@ def ask(opened, task, example=0, **options):
 def classes(opened):
     page = opened(viewport={"width": 1200, "height": 800})
     page.click("#tab-classify")
-    page.fill("#classify-text", "The film was rather dull, and the acting clumsy.")
+    page.fill("#classify-text", "Which fish can live out of water?")
     page.keyboard.press("Enter")
     page.wait_for_selector("#panel-classify .save:not([hidden])")
     page.click("#panel-classify .about summary")

@@ -32,7 +32,7 @@ def test_models_are_listed_with_sizes_scores_and_cards(typed, here):
     assert sorted(listed) == zoo.names()
     for name, about in listed.items():
         assert about["task"]
-        assert 0.1 < about["megabytes"] < 40
+        assert 0.05 < about["megabytes"] < 40
         assert about["score"]
         assert about["limits"]
         assert Path(about["card"]).is_file()

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 from sightline.config import AttentionConfig
-from sightline.nn.attention import Attention, masked_softmax
+from sightline.nn.attention import Attention, Focus, masked_softmax
 from sightline.types import ContextSet
 
 B, K, M, D, Q = 3, 2, 6, 5, 4
@@ -152,6 +153,22 @@ def test_cumulative_attention_remembers_the_sum():
         seen = attention.remember(seen, focus)
         weights.append(focus.weights)
     torch.testing.assert_close(seen, sum(weights))
+
+
+def test_a_window_follows_the_last_weights_and_not_their_sum():
+    """After two steps at position 2 and one at 9 the sum's median is at 2, the last one's at 9."""
+    config = AttentionConfig(kind="location", size=7, cumulative=True, window=1)
+    attention = Attention(config, Q, D)
+    context = attention.prepare(ContextSet(torch.randn(1, 12, D), torch.ones(1, 12).bool()))
+    seen = attention.nothing(context.values, 1)
+    for place in (2, 2, 9):
+        weights = F.one_hot(torch.tensor([place]), 12).float()
+        seen = attention.remember(seen, Focus(weights, weights, weights))
+    last, summed = attention._recall(seen)
+    assert summed[0, [2, 9]].tolist() == [2, 1]
+    assert last[0].argmax() == 9
+    focus = attention(torch.randn(1, Q), context, seen)
+    assert focus.weights[0].nonzero().flatten().tolist() == [8, 9, 10]
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e4, 1e30])

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from sightline.nn.device import products_in
 from sightline.nn.recurrent import Recurrent
 
 MODULES = {"rnn": torch.nn.RNN, "gru": torch.nn.GRU, "lstm": torch.nn.LSTM}
@@ -95,3 +96,25 @@ def test_dropout_between_layers_acts_in_training_only():
     torch.testing.assert_close(
         ours.sequence(inputs, state)[0], run_by_steps(ours, inputs, state)[0]
     )
+
+
+def test_a_fused_lstm_rounds_where_products_may():
+    torch.manual_seed(0)
+    ours = Recurrent("lstm", 16, 32)
+    inputs = torch.randn(4, 20, 16)
+
+    def run():
+        ours.zero_grad()
+        outputs, state = ours.sequence(inputs, ours.start(4))
+        outputs.square().sum().backward()
+        return outputs.detach(), [p.grad.clone() for p in ours.parameters()], state
+
+    exact, gradients, _ = run()
+    with products_in("bfloat16"):
+        rounded, near, state = run()
+    assert {each.dtype for each in (rounded, *near, *state)} == {torch.float32}
+    assert float((rounded - exact).abs().max()) < 0.01
+    for one, other in zip(near, gradients, strict=True):
+        assert float((one - other).norm() / other.norm()) < 0.02
+    if torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        assert not torch.equal(rounded, exact)

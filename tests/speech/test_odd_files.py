@@ -33,7 +33,7 @@ def odd_files():
             whole = content(kind, subtype, rate, channels, 0.25)
             yield whole
             yield content(kind, subtype, rate, channels, 0.0)
-            for _ in range(8):
+            for _ in range(9):
                 yield whole[: RNG.integers(len(whole))]
                 damaged = bytearray(whole)
                 for at in RNG.integers(len(whole), size=6):
@@ -57,7 +57,7 @@ def test_odd_files_are_read_or_refused_in_one_line():
         assert np.isfinite(samples).all()
         for segment in segments([samples]):
             assert np.isfinite(features(filter_banks(segment.samples))).all()
-    assert read + len(messages) >= 450
+    assert read + len(messages) >= 500
     assert read > 100
     assert len(messages) > 50
     assert all(message and "\n" not in message for message in messages)

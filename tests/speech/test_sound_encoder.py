@@ -174,3 +174,25 @@ def test_no_augmentation_changes_nothing():
     np.testing.assert_array_equal(stretched(static, SoundAugmentConfig(), rng), static)
     frames = np.ones((30, 123), np.float32)
     np.testing.assert_array_equal(masked(frames, 40, SoundAugmentConfig(), rng), frames)
+
+
+def test_of_some_batches_only_ctc_is_learned():
+    torch.manual_seed(4)
+    decoder = DecoderConfig(embedding=4, hidden=6, attention=AttentionConfig(size=5), gate=False)
+    encoder = SoundEncoder(SoundEncoderConfig(hidden=3, together=(1,)), 3, classes=8)
+    inputs = Inputs.batch(sounds([6, 8])).map(torch.from_numpy)
+    batch = Batch(pad([[BEGIN, 4, END], [BEGIN, 5, 6, END]]), inputs)
+
+    def losses(share):
+        objective = WithCtc(LossConfig(ctc=0.5, ctc_alone=share))
+        model = EncoderDecoder(encoder, Decoder(decoder, 8, encoder.dimension), objective).train()
+        return model, [model.loss(batch)[0] for _ in range(40)]
+
+    assert all(loss.total.item() > 0.5 * loss.parts["ctc"] for loss in losses(0.0)[1])
+    model, alone = losses(1.0)
+    alone[0].total.backward()
+    assert all(loss.total.item() == pytest.approx(0.5 * loss.parts["ctc"]) for loss in alone)
+    assert all(p.grad is None for p in model.decoder.parameters())
+    assert all(p.grad is not None for p in model.encoder.parameters())
+    mixed = [loss.total.item() > 0.5001 * loss.parts["ctc"] for loss in losses(0.5)[1]]
+    assert 8 < sum(mixed) < 32

@@ -84,4 +84,7 @@ def test_the_page_has_its_panel(served):
     server, _ = served
     assert 'id="speech-record"' in server.client.get("/").text
     assert server.client.get("/static/panels/transcribe/panel.js").status_code == 200
+    example = server.client.get("/samples/hello.flac")
+    assert (example.status_code, example.headers["content-type"][:6]) == (200, "audio/")
+    assert 'id="speech-example"' in server.client.get("/").text
     assert "microphone=(self)" in server.client.get("/").headers["permissions-policy"]

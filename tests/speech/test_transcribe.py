@@ -19,8 +19,9 @@ from sightline.figures.sound import draw_sound
 from sightline.media.audio import filter_banks
 from sightline.metrics.error_rate import edit_alignment, edits
 from sightline.runtime.batches import joined
+from sightline.tasks.transcribe import demo
 from sightline.tasks.transcribe.formats import FORMATS, cues_of
-from sightline.tasks.transcribe.timing import REACH, Span, spans
+from sightline.tasks.transcribe.timing import LAG, REACH, Span, spans
 from sightline.types import Description, Layout
 
 PHONES = ["A", "B", "C", "D", "E", "B"]
@@ -206,10 +207,10 @@ def description(weights, tokens, step=0.04):
 def test_a_token_lies_around_the_median_of_its_attention():
     sharp = np.eye(6)[[1, 3]]
     first, second = spans(description(sharp, "AB"))
-    assert (first.start, first.end) == pytest.approx((0.0, 0.1))  # its centre is 0.06
-    assert (second.start, second.end) == pytest.approx((0.1, 0.14 + min(REACH, 0.1)))
+    assert (first.start, first.end) == pytest.approx((0.0, 0.1 - LAG), abs=1e-6)  # looked at 0.06
+    assert (second.start, second.end) == pytest.approx((0.1 - LAG, 0.24))
     spread = description([[0, 0.5, 0.5, 0, 0, 0]], "A")
-    assert spans(spread)[0].end == pytest.approx(0.08 + REACH)
+    assert spans(spread)[0].end == pytest.approx(0.08 - LAG + REACH)
 
 
 def test_letters_make_words():
@@ -252,3 +253,18 @@ def test_the_figure_has_a_row_for_each_token(tmp_path, heard):
         pixels = np.asarray(picture.convert("RGB")).astype(int)
     for colour in ((226, 88, 34), (24, 128, 96)):  # found and true boundaries
         assert (np.abs(pixels - colour).sum(-1) < 60).sum() > 20
+
+
+def test_the_demo_writes_and_draws_the_recording_that_ships(tones, tmp_path, capsys, monkeypatch):
+    model = tones[0] / "export"
+    demo.show(model, tmp_path / "demo")
+    printed = capsys.readouterr().out
+    assert demo.SAID in printed
+    assert printed.count("→") == len(list((tmp_path / "demo").glob("hello-*.png"))) > 0
+
+    def deaf(source):
+        raise UserError("sound needs soundfile")
+
+    monkeypatch.setattr("sightline.media.audio.read_sound", deaf)
+    demo.show(model, tmp_path / "none")
+    assert "sound needs soundfile" in capsys.readouterr().out

@@ -97,9 +97,13 @@ def self_critical(recipe):
     return replace(recipe, self_critical=3)
 
 
+LONG = pytest.param(50, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("steps", [STEPS, LONG])
 @pytest.mark.parametrize("count", [2, 4])
-def test_translation_has_the_weights_of_one_process(sentences, tmp_path, count):
-    task = translation(sentences)
+def test_translation_has_the_weights_of_one_process(sentences, tmp_path, count, steps):
+    task = translation(sentences, steps=steps, evaluate_every=steps // 2)
     for processes_count, name in ((1, "one"), (count, "many")):
         processes.run(processes_count, run_of, task, tmp_path / name)
     assert apart(tmp_path / "one", tmp_path / "many") < CLOSE
@@ -110,9 +114,11 @@ def test_translation_has_the_weights_of_one_process(sentences, tmp_path, count):
             assert after[key] == pytest.approx(before[key], rel=1e-4), key
 
 
+@pytest.mark.parametrize("steps", [STEPS, LONG])
 @pytest.mark.parametrize("kind", [captioning, hard, self_critical])
-def test_captioning_has_the_weights_of_one_process(pictures, tmp_path, kind):
+def test_captioning_has_the_weights_of_one_process(pictures, tmp_path, kind, steps):
     recipe = pictures if kind is captioning else kind(pictures)
+    recipe = replace(recipe, training=replace(recipe.training, steps=steps))
     for count, name in ((1, "one"), (2, "two")):
         processes.run(count, run_of, CaptionData(recipe), tmp_path / name)
     assert apart(tmp_path / "one", tmp_path / "two") < CLOSE

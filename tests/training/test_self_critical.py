@@ -160,7 +160,7 @@ def test_the_reward_is_the_weighted_sum_of_the_metrics_of_marked_captions():
     written = ["a dog runs", "a dog", "two men talk", "a bench"]
     tokens = [[*vocab.encode(text), END] for text in written]
     tokens[1].pop()  # was cut off: it has no mark
-    reward = CaptionReward(vocab, texts, cider=1.0, meteor=3.0)
+    reward = CaptionReward(vocab, [texts], cider=1.0, meteor=3.0)
     marked = {item: [f"{text} zzz" for text in several] for item, several in texts.items()}
     metrics = Cider(frequencies=DocumentFrequencies.of(marked)), MeteorMetric()
     for number, (value, item) in enumerate(
@@ -176,7 +176,7 @@ def test_fluency_is_the_share_of_words_in_a_row_that_some_caption_has():
     texts = ["a dog runs on the grass", "a cat sits on the sofa"]
     vocab = Vocabulary.build("word", texts)
     references = {number: [text] for number, text in enumerate(texts)}
-    reward = CaptionReward(vocab, references, cider=0, fluency=2.0)
+    reward = CaptionReward(vocab, [references], cider=0, fluency=2.0)
 
     def fluency(text, ended=True):
         return float(reward([0], [[*vocab.encode(text), *[END] * ended]])[0]) / 2
@@ -199,3 +199,23 @@ def test_a_low_temperature_draws_what_is_likeliest():
     assert model.loss(batch)[0].parts["advantage"] == pytest.approx(0, abs=1e-5)
     model.objective = sampled
     assert model.loss(batch)[0].parts["advantage"] > 0.1
+
+
+def test_words_are_weighed_by_the_items_own_data_set():
+    sets = [
+        {"a": ["a dog runs", "a dog"], "b": ["a dog sits"], "c": ["a dog"]},
+        {"d": ["a dog runs", "a dog"], "e": ["a cat sits"], "f": ["a horse"]},
+    ]
+    words = {
+        word for some in sets for texts in some.values() for text in texts for word in text.split()
+    }
+    vocab = Vocabulary.build("word", [" ".join(words)], 20)
+    written = [[*vocab.encode(text), END] for text in ("a dog sits", "a cat runs")]
+    both = CaptionReward(vocab, sets)
+    for some in sets:
+        for item in some:
+            alone = CaptionReward(vocab, [some])
+            assert both([item], written) == pytest.approx(alone([item], written))
+    together = both(["a", "d", "b"], [*written, *written, *written])
+    assert together[2:4] == pytest.approx(both(["d"], written))
+    assert together[0] != pytest.approx(together[2])

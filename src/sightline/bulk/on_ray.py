@@ -111,6 +111,7 @@ def describe(
     listing = Listing(shards, kind, seen.sorted(), size)
     found = ray.data.read_datasource(listing, override_num_blocks=len(shards), num_cpus=0.5)
     warnings.filterwarnings("ignore", ".*ray_remote_args")  # there is no other way before 2.64
+    warnings.filterwarnings("ignore", "The minimum number of concurrent actors")  # few are left
     rows = found.map_batches(
         Actor,
         fn_constructor_args=(job, job.files(), job.fingerprint()),

@@ -24,6 +24,8 @@ from sightline.tasks.command_line import note
 Engine = Literal["local", "ray"]
 TEXTS = 256  # lines that a worker takes together
 SEARCHES = 2  # of files: as many as so many searches do
+LARGER = 4  # times as many on Ray, to which every batch is work: docs/lab/cost.md
+SYNCED = 0.25  # seconds from one sync of the journal to the next, at least
 TOLD = 30.0  # seconds from one line of a log to the next
 
 
@@ -71,18 +73,30 @@ def run(
         with locked(folder / ".lock"):
             results = Results.open(folder, plan.form, about, plan.retry_failed)
             before, failed = len(results.seen), results.failed
-            try:
-                with _Progress(work.shards, kind, results) as progress:
-                    for rows in _ENGINES[plan.engine](work, results):
-                        results.add(rows)
-                        progress.show()
-            finally:
-                results.seal()
+            _record(work, results)
     except BlockingIOError:
         raise UserError(f"{folder} is being written by another run") from None
     new, bad = len(results.seen) - before, results.failed - failed
     seconds = time.monotonic() - began
     return Summary(folder, new - bad, bad, before, results.dropped, seconds)
+
+
+def _record(work: _Work, results: Results) -> None:
+    """Outcomes to the disk as they come; those that come fast together, for a disk syncs tens of
+    times a second, not thousands."""
+    held: list[Row] = []
+    recorded = 0.0
+    try:
+        with _Progress(work.shards, work.kind, results) as progress:
+            for rows in _ENGINES[work.plan.engine](work, results):
+                held += rows
+                if time.monotonic() - recorded > SYNCED:
+                    results.add(held)
+                    held, recorded = [], time.monotonic()
+                    progress.show()
+    finally:
+        results.add(held)
+        results.seal()
 
 
 def _opened(job: Job, column: str) -> tuple[Job, Kind, int]:
@@ -138,11 +152,15 @@ def _on_ray(work: _Work, results: Results) -> Iterator[list[Row]]:
     with on_ray.cluster(work.plan.address, wanted) as cores:
         given = work.shards, work.kind, results.seen, work.job, work.workers(cores)
         try:
-            yield from on_ray.describe(*given, work.size)
+            yield from on_ray.describe(*given, LARGER * work.size)
             return
         except on_ray.Died as error:
             note(f"once more, input by input: {str(error).splitlines()[0]}")
-        yield from on_ray.describe(*given, 1)
+        try:
+            yield from on_ray.describe(*given, 1)
+        except on_ray.Died as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"Ray ended ({reason}); the same command again continues") from None
     for item in work.pending(results):
         yield [lost(item)]
 

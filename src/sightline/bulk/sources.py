@@ -10,12 +10,11 @@ import fnmatch
 import glob
 import gzip
 import io
-import itertools
 import lzma
 import os
 import re
 import tarfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -38,6 +37,7 @@ MEDIA = {  # endings of the files of a folder or an archive; a file that is name
     "source": TEXT,
 }
 LARGEST = 1 << 30  # bytes of one input that is held in memory
+TOGETHER = 64 << 20  # bytes of a batch
 PATHS = 10_000  # named files of one shard
 UNPACK: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
@@ -110,18 +110,32 @@ def shards(sources: Sequence[str], kind: Kind) -> Iterator[Shard]:
     """The shards of folders, patterns, files and addresses; a UserError where there is nothing."""
     for source in sources:
         source = source if is_address(source) else os.path.abspath(os.path.expanduser(source))
-        if _is_folder(source):
-            yield from _folder(source, kind)
-        elif _exists(source):
-            yield from _files([source], kind)
-        elif glob.has_magic(source):
-            yield from _files(_matches(source), kind)
-        else:
-            raise DataError(f"{source}: no such file or folder")
+        try:
+            if _is_folder(source):
+                yield from _folder(source, kind)
+            elif _exists(source):
+                yield from _files([source], kind)
+            elif glob.has_magic(source):
+                yield from _files(_matches(source), kind)
+            else:
+                raise DataError(f"{source}: no such file or folder")
+        except OSError as error:
+            raise DataError(
+                f"{error.filename or key_of(source)}: cannot be listed: {error}"
+            ) from None
 
 
-def batches(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
-    while batch := list(itertools.islice(items, size)):
+def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """So many together, or fewer that are large."""
+    batch: list[Item] = []
+    held = 0
+    for item in items:
+        batch.append(item)
+        held += len(item.data or b"")
+        if len(batch) == size or held > TOGETHER:
+            yield batch
+            batch, held = [], 0
+    if batch:
         yield batch
 
 
@@ -300,7 +314,11 @@ def _below(folder: str) -> Iterator[str]:
         system, path = file_system(folder)
         yield from (_address(folder, path, each) for each in _objects(system, path))
         return
-    for here, folders, names in os.walk(folder):
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for here, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (os.path.join(here, n) for n in sorted(names) if not n.startswith("."))
 

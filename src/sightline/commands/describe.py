@@ -13,7 +13,7 @@ from sightline.tasks.command_line import (
     AsJson,
     Beam,
     Device,
-    Model,
+    Models,
     NBest,
     NoAttention,
     Output,
@@ -42,7 +42,7 @@ def describe(
             help="Files, folders, patterns, - for standard input; or texts, as the model reads."
         ),
     ],
-    model: Model = "default",
+    model: Models = None,
     beam: Beam = None,
     n_best: NBest = 1,
     prefix: Annotated[str, typer.Option(help="Words that the description begins with.")] = "",
@@ -55,6 +55,11 @@ def describe(
     tags: Annotated[
         bool, typer.Option("--tags/--no-tags", help="Use the words that a classifier recognised.")
     ] = True,
+    temperature: Annotated[
+        float | None,
+        typer.Option(min=0, help="Draw the words instead of searching; 1: as likely as they are."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of --temperature.")] = 0,
     focus: Annotated[
         str | None,
         typer.Option(metavar="X,Y,W,H", help="Look here: a region, as fractions of the picture."),
@@ -66,6 +71,10 @@ def describe(
     figure_format: Annotated[
         str, typer.Option(help="png, jpg or svg: a panel per word; gif or webp: animated.")
     ] = "png",
+    sheet: Annotated[
+        Path | None,
+        typer.Option(help="Draw all pictures, each with its caption and one word underlined."),
+    ] = None,
     every: Annotated[
         float | None,
         typer.Option(min=0.1, help="Clips: a description of every so many seconds, with times."),
@@ -96,7 +105,10 @@ def describe(
     options: dict[str, Any] = {"beam": beam, "n_best": n_best, "prefix": prefix, "groups": groups}
     options |= {"focus": None if focus is None else parse_focus(focus)}
     options |= {"words_once": False if repeats else None, "tags": tags}
-    describer, failed = load_for(model, device=device), 0
+    options |= {"temperature": temperature, "seed": seed}
+    describer = _together([load_for(name, device=device) for name in model or ["default"]])
+    failed = 0
+    looked: list[tuple[Any, Description, None]] = []
     if every is not None or shots or subtitles is not None:
         with writing_to(output):
             _running(describer, sources, options, every, shots, "json" if as_json else subtitles)
@@ -120,10 +132,34 @@ def describe(
                 path = figure / f"{drawn}.{figure_format}"
                 result.figure(path, source)
                 note(f"wrote {path}")
+            if sheet is not None and not isinstance(result, str):
+                looked.append((source, result, None))
+    if sheet is not None and looked:
+        from sightline.figures import draw_underlined
+
+        draw_underlined(looked, sheet)
+        note(f"wrote {sheet}")
     if len(names) > 1:
         note(f"{len(names) - failed:,} described" + (f", {failed:,} failed" if failed else ""))
     if failed:
         raise typer.Exit(2)
+
+
+def _together(models: list[Describer]) -> Describer:
+    """One model, or an ensemble of several that read the same and write the same words."""
+    from sightline.errors import UserError
+
+    first, *others = models
+    for number, other in enumerate(others, start=2):
+        alike = other.task == first.task and other.codec.vocab == first.codec.vocab
+        if first.reader.takes == "file":
+            alike = alike and other.reader == first.reader
+        if not alike:
+            raise UserError(
+                f"model {number} reads otherwise than the first, or writes other words; an "
+                "ensemble needs models of the same recipe's encoder and data"
+            )
+    return first.ensemble(*others)
 
 
 def _running(

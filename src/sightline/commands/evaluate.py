@@ -104,25 +104,36 @@ def _report(path: Path, title: str, published: Any, result: Evaluation, log: Pat
 
 
 def _table(result: Evaluation, published: Any) -> None:
-    """Our scores, and the published ones of the same benchmark."""
+    """Our scores; below them the published ones of the same benchmark, a row for each system."""
     from rich.console import Console
     from rich.table import Table
 
     from sightline.metrics import info
 
+    corpus = result.scores["corpus"]
     intervals = result.scores.get("intervals", {})
     table = Table(title=result.title)
-    for name in ("", "this model", *(["95 %"] if intervals else []), *published):
+    for name in ("", "this model", *(["95 %"] if intervals else [])):
         table.add_column(name, justify="right" if name else "left")
-    for key, value in result.scores["corpus"].items():
+    for key, value in corpus.items():
         score = info(key)
         row = [score.label, f"{score.scale * value:.2f}" if intervals else f"{value:.4f}"]
         if intervals:
             low, high = intervals[key]
             row.append(f"{score.scale * low:.1f} to {score.scale * high:.1f}")
-        paper = [values.get(key) for values in published.values()]
-        table.add_row(*row, *("" if number is None else f"{number:.2f}" for number in paper))
+        table.add_row(*row)
     console = Console()
     console.print(table)
+    shared = [key for key in corpus if any(key in values for values in published.values())]
+    if shared:
+        others = Table(title="Published")
+        others.add_column("")
+        for key in shared:
+            others.add_column(info(key).label, justify="right")
+        ours = {key: info(key).scale * corpus[key] for key in shared}
+        for system, values in {"this model": ours, **published}.items():
+            numbers = (values.get(key) for key in shared)
+            others.add_row(system, *("" if n is None else f"{n:.2f}" for n in numbers))
+        console.print(others)
     for signature in dict.fromkeys(result.scores.get("signatures", {}).values()):
         console.print(signature, style="dim", highlight=False)

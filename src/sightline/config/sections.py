@@ -90,6 +90,20 @@ class ImageEncoderConfig:
 
 
 @dataclass(frozen=True)
+class GlimpseConfig:
+    """An encoder whose cost does not grow with the picture (`nn/encoders/glimpses.py`)."""
+
+    coarse: Positive = 384  # pixels on the long side of the first look
+    glimpses: Positive = 6  # at full resolution
+    side: Positive = 96  # of a glimpse in the picture's pixels
+    apart: Positive = 48  # pixels between the centres of two glimpses, at least
+    dimension: Positive = 128  # D
+    # In training the first look is as coarse as that of pictures up to so many pixels on a side
+    largest: Positive = 12000
+    explore: Weight = 1.0  # in training: how much chance there is in where glimpses go
+
+
+@dataclass(frozen=True)
 class SearchConfig:
     """The beam search of evaluation, and the default of `describe` and `translate`."""
 
@@ -169,6 +183,9 @@ class MemoryConfig:
     # share theirs, with a matrix between them
     tying: Literal["adjacent", "layerwise"] = "adjacent"
     encoding: Literal["words", "positions"] = "positions"  # a bag of words, or by their places
+    # What was read replaces as much of the state as a gate says that sees the state, instead of
+    # being added to it (Liu and Perez 2017): so an answer can depend on whether two things agree
+    gate: bool = False
     temporal: bool = True  # the age of a fact counts
     memory: Positive = 50  # so many of the latest facts are read
     longest: Positive = 12  # words of a sentence
@@ -216,6 +233,9 @@ class LossConfig:
     looks: Weight = 0.0
     # How much a CTC loss on the encoder's positions counts (Watanabe et al. 2017), of sounds
     ctc: Weight = 0.0
+    # the share of batches in which only CTC is learned, which costs half as much: the encoder is
+    # what takes long to learn
+    ctc_alone: Share = 0.0
     hard: HardConfig = field(default_factory=HardConfig)
     per: Literal["token", "sequence"] = "token"  # what the loss is divided by
 

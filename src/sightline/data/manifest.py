@@ -48,6 +48,7 @@ class Example:
     meta: Mapping[str, Any] = field(default_factory=dict)  # anything else worth keeping
     origins: tuple[str, ...] = ()  # of the targets: human, machine, derived; empty: all human
     weight: float = 1.0  # how often it occurs in an epoch of training
+    data_set: str = ""  # the manifest that it is of, where there are several
 
 
 def read_manifest(path: str | os.PathLike[str], *, medium: Medium | None = None) -> list[Example]:
@@ -102,7 +103,7 @@ def read_data(manifest: Manifest | Path, *, medium: Medium | None = None) -> lis
                     f"{data.path}: id {example.id!r} is also in another manifest of this "
                     "training; give the items of each set ids of their own"
                 )
-            examples[example.id] = replace(example, weight=data.weight)
+            examples[example.id] = replace(example, weight=data.weight, data_set=data.path)
     return list(examples.values())
 
 

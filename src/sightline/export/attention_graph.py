@@ -53,7 +53,7 @@ def _normalise(g: Graph, attention: Attention, scores: str, looks_back: bool) ->
     config = attention.config
     allowed = g("Greater", scores, g.number(EMPTY))
     if config.window and looks_back:
-        allowed = _window(g, allowed, config.window)
+        allowed = _window(g, allowed, config.window, "last" if config.cumulative else "attended")
     scores = g("Where", allowed, scores, g.number(LOWEST))
     if config.top_k:  # of at least top_k places, however short the context is
         places = g("Pad", scores, g.shape(0, 0, 0, config.top_k), g.number(LOWEST))
@@ -74,12 +74,12 @@ def sharpened(g: Graph, scores: str, temperature: float) -> str:
     return scores if temperature == 1 else g("Div", scores, g.number(temperature))
 
 
-def _window(g: Graph, allowed: str, reach: int) -> str:
+def _window(g: Graph, allowed: str, reach: int, last: str) -> str:
     """Only within `reach` of the median of the last weights, where there are any."""
-    size = g("Squeeze", g("Shape", "attended", start=1, end=2), g.shape(0))
+    size = g("Squeeze", g("Shape", last, start=1, end=2), g.shape(0))
     positions = g("Range", g.integer(0), size, g.integer(1))  # (M,)
-    paid = g("ReduceSum", "attended", g.shape(1), keepdims=1)
-    before = g("Less", g("CumSum", "attended", g.integer(1)), g("Mul", paid, g.number(0.5)))
+    paid = g("ReduceSum", last, g.shape(1), keepdims=1)
+    before = g("Less", g("CumSum", last, g.integer(1)), g("Mul", paid, g.number(0.5)))
     focus = g("ReduceSum", g("Cast", before, to=INT64), g.shape(1), keepdims=1)  # (N, 1)
     near = g("LessOrEqual", g("Abs", g("Sub", positions, focus)), g.integer(reach))
     inside = g("And", near, allowed)

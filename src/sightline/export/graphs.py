@@ -222,6 +222,11 @@ def _glimpse(
         alpha = g("Flatten", soft, axis=2)
         both = g("Add", "attended", alpha) if config.attention.cumulative else alpha
         made["attended"] = g("Identity", both)
+        if (
+            config.attention.cumulative and config.attention.window
+        ):  # which follows the last weights
+            inputs["last"] = (FLOAT, ("rows", "positions"))
+            made["last"] = g("Identity", alpha)
     mix = g.mix(rows, "mixed", "factors") if whole else g("MatMul", rows, "mixed")
     context = g("Reshape", mix, g.shape(-1, gates + size))
     if config.gate:

@@ -57,7 +57,11 @@ def step_graph(decoder: MemoryDecoder, weights: Weights) -> onnx.ModelProto:
         shares = g("Mul", likeliest(g, shares), exists)
     read = g("Reshape", g("MatMul", shares, g("Gather", facts, value, axis=2)), g.shape(-1, size))
     before = g.linear("h0", decoder.turn.weight) if config.tying == "layerwise" else "h0"
-    state = g("Add", before, read)
+    if config.gate:
+        share = g("Sigmoid", g.linear("h0", decoder.gate.weight, g.vector(decoder.gate.bias)))
+        state = g("Add", before, g("Mul", share, g("Sub", read, before)))
+    else:
+        state = g("Add", before, read)
     bias_out = g("Add", g.vector(decoder.output.bias), "forbidden")
     answer = g.linear(state, decoder.output.weight, bias_out)  # (N, V)
     silence = np.full((1, vocab), -np.inf, np.float32)

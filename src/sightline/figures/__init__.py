@@ -9,6 +9,7 @@ from sightline.figures.lengths import draw_quality_by_length
 from sightline.figures.points import draw_points
 from sightline.figures.reliability import draw_reliability
 from sightline.figures.surprise import draw_surprise
+from sightline.figures.underlined import draw_underlined
 
 __all__ = [
     "animate_attention",
@@ -21,4 +22,5 @@ __all__ = [
     "draw_quality_by_length",
     "draw_reliability",
     "draw_surprise",
+    "draw_underlined",
 ]

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 
 from sightline.errors import UserError
 from sightline.figures.files import suffix_of, write
-from sightline.figures.fonts import Lettering
+from sightline.figures.fonts import Lettering, clean
 from sightline.figures.looks import PictureSource, lit_panels, read_picture, resized
 from sightline.types import Description
 
@@ -44,7 +44,7 @@ def animate_attention(
     height, width = (max(24, round(scale * length)) for length in pixels.shape[:2])
     small = resized(pixels, width, height)
     panels = lit_panels(small, description)
-    words = [word for word, _ in panels]
+    words = [clean(look.word) for look, _ in panels]
     page = Page(words, width, height)
     frames, times = [page.frame(small, 0)], [FIRST]
     shown = small

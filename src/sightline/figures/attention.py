@@ -45,7 +45,7 @@ def draw_attention(
 ) -> None:
     """Draw where each word looked, a panel per word after the picture itself: .png, .jpg or .svg.
 
-    `panel` is the side of a panel in pixels.
+    Above each panel stand the word and its probability. `panel` is its side in pixels.
     """
     compare_attention(picture, {"": description}, path, panel=panel)
 
@@ -71,7 +71,7 @@ def compare_attention(
             clean(label),
             clean(each.text),
             clean(tags_of(each)),
-            (("", small), *lit_panels(small, each)),
+            (("", small), *((look.printed, lit) for look, lit in lit_panels(small, each))),
         )
         for label, each in descriptions.items()
     ]

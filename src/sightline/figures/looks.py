@@ -6,6 +6,7 @@ white where the model looked.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,6 +42,13 @@ class Look:
     weights: Floats  # (M,)
     start: int  # its tokens are [start, stop)
     stop: int
+    probability: float | None = None  # of all its tokens, where they are known
+
+    @property
+    def printed(self) -> str:
+        """The word as the paper prints it above its panel: `dog(0.87)`."""
+        sure = "" if self.probability is None else f"({self.probability:.2f})"
+        return f"{clean(self.word)}{sure}"
 
 
 def looks_of(description: Description) -> list[Look]:
@@ -70,8 +78,11 @@ def looks_of(description: Description) -> list[Look]:
         )
     if not np.isfinite(weights).all():
         raise UserError(f"{_name(description)}: its attention has values that are not numbers")
+    logs = description.log_probs
+    known = len(logs) == len(description.tokens)
     return [
-        Look(word, weights[a:b].mean(axis=0), a, b) for word, a, b in words_of(description.tokens)
+        Look(word, weights[a:b].mean(axis=0), a, b, math.exp(sum(logs[a:b])) if known else None)
+        for word, a, b in words_of(description.tokens)
     ]
 
 
@@ -163,14 +174,14 @@ def resized(picture: NDArray[np.uint8], width: int, height: int) -> NDArray[np.u
 
 def lit_panels(
     panel: NDArray[np.uint8], description: Description
-) -> list[tuple[str, NDArray[np.uint8]]]:
+) -> list[tuple[Look, NDArray[np.uint8]]]:
     """Each word, and the panel lit where it looked."""
     looks, layout = looks_of(description), description.layout
     if not looks or layout is None:
         return []
     maps = smooth_maps(np.stack([look.weights for look in looks]), layout)
     return [
-        (clean(look.word), light(panel, lightness, layout.box))
+        (look, light(panel, lightness, layout.box))
         for look, lightness in zip(looks, maps, strict=True)
     ]
 

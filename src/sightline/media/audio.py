@@ -138,8 +138,11 @@ def _by_pyav(file: BinaryIO, name: str) -> Iterator[Floats]:
             if not container.streams.audio:
                 raise SoundError(f"{name}: there is no sound in it")
             stream = container.streams.audio[0]
-            _check_rate(stream.rate or 0, name)
-            yield from _resampled(_av_blocks(av, container, stream), int(stream.rate))
+            rate = getattr(stream, "rate", None)  # none where the codec is not known
+            if not rate:
+                raise SoundError(f"{name}: its sound is of a kind that cannot be decoded")
+            _check_rate(rate, name)
+            yield from _resampled(_av_blocks(av, container, stream), int(rate))
     except av.error.FFmpegError as error:
         raise SoundKindError(
             f"{name}: not a sound or a video that can be read ({error.strerror})"

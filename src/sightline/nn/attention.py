@@ -55,12 +55,13 @@ class Attention(nn.Module):
         self,
         query: Tensor,  # (N, Q)
         context: ContextSet,
-        previous: Tensor,  # (N, M): the last step's weights, or their sum; zeros at the start
+        previous: Tensor,  # what `remember` gave at the last step; `nothing` at the start
         chosen: Tensor | None = None,  # (N,): hard attention looks here instead of sampling
         expected: Tensor | None = None,  # (N,) bool: hard attention uses α here, else samples
         draws: Tensor | None = None,  # (N,) in [0, 1): it samples by these
     ) -> Focus:
-        weights = self.normalise(self.scores(query, context, previous), context, previous)
+        last, seen = self._recall(previous)
+        weights = self.normalise(self.scores(query, context, seen), context, last)
         used = self.look(weights, chosen, expected, draws)
         groups, positions, _ = context.values.shape
         # φ: the weighted sum of the values, (N, D), without copying them per row
@@ -117,14 +118,14 @@ class Attention(nn.Module):
         result: Tensor = self.score(torch.tanh(hidden)).view(-1, positions)
         return result
 
-    def normalise(self, scores: Tensor, context: ContextSet, previous: Tensor) -> Tensor:
+    def normalise(self, scores: Tensor, context: ContextSet, last: Tensor) -> Tensor:
         """The weights α from the scores, under the mask and whatever sharpens them."""
         config = self.config
         allowed = rows_of(context.mask, scores.shape[0])  # (N, M)
         if context.bias is not None:
             scores = scores + rows_of(context.bias, scores.shape[0])
         if config.window:
-            allowed = allowed & _window(previous, allowed, config.window)
+            allowed = allowed & _window(last, allowed, config.window)
         scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
         if config.top_k and config.top_k < scores.shape[1]:
             least = scores.topk(config.top_k, dim=1).values[:, -1:]
@@ -136,9 +137,25 @@ class Attention(nn.Module):
             return positive / positive.sum(1, keepdim=True).clamp_min(1e-30)
         return masked_softmax(scores, allowed)
 
+    @property
+    def _keeps_both(self) -> bool:
+        """A window follows the last weights, whatever else is summed up."""
+        return bool(self.config.cumulative and self.config.window)
+
+    def nothing(self, values: Tensor, rows: int) -> Tensor:
+        """What is remembered before the first step."""
+        positions = values.shape[1]
+        return values.new_zeros((rows, 2, positions) if self._keeps_both else (rows, positions))
+
     def remember(self, previous: Tensor, focus: Focus) -> Tensor:
-        """What the next step is given as the previous weights."""
+        """For the next step: the weights (N, M), or their sum, or (N, 2, M) both."""
+        if self._keeps_both:
+            return torch.stack([focus.weights, previous[:, 1] + focus.weights], dim=1)
         return previous + focus.weights if self.config.cumulative else focus.weights
+
+    def _recall(self, previous: Tensor) -> tuple[Tensor, Tensor]:
+        """The last weights, and what location-aware scores see."""
+        return (previous[:, 0], previous[:, 1]) if self._keeps_both else (previous, previous)
 
 
 def inverse(weights: Tensor, draws: Tensor) -> Tensor:

@@ -33,19 +33,33 @@ class WithCtc(Likelihood):
     def __call__(
         self, model: EncoderDecoder, batch: Batch, state: DecoderState | None = None
     ) -> tuple[Loss, DecoderState | None]:
-        loss, state = super().__call__(model, batch, state)
         head = getattr(model.encoder, "ctc", None)
         if not model.training or not isinstance(head, torch.nn.Linear):
-            return loss, state
-        assert state is not None
-        assert state.context is not None
-        nats = ctc_loss(head(state.context.values), state.context, batch.targets)
-        tokens = loss.tokens
+            return super().__call__(model, batch, state)
+        alone = self._alone(batch)
+        if alone:
+            context, targets = self.read(model, batch)
+            tokens = int((targets[:, 1:] != PAD).sum())
+            loss, state = Loss(context.values.new_zeros(()), 0.0, tokens, {}), None
+        else:
+            loss, state = super().__call__(model, batch, state)
+            assert state is not None
+            assert state.context is not None
+            context = state.context
+        nats, tokens = ctc_loss(head(context.values), context, batch.targets), loss.tokens
         if batch.whole is not None:
             tokens = int((batch.whole.targets[:, 1:] != PAD).sum())
         each = nats / max(1, tokens)
         parts = loss.parts | {"ctc": float(each.detach())}
-        return replace(loss, total=loss.total + self.config.ctc * each, parts=parts), state
+        total = loss.total + self.config.ctc * each
+        nats_of = float(nats.detach()) if alone else loss.nats
+        return replace(loss, total=total, nats=nats_of, parts=parts), state
+
+    def _alone(self, batch: Batch) -> bool:
+        """Whether the decoder has no part in this batch: the same for all parts of it."""
+        share, seed = self.config.ctc_alone, batch.seed
+        generator = None if seed is None else torch.Generator().manual_seed(seed)
+        return share > 0 and float(torch.rand((), generator=generator)) < share
 
 
 def ctc_loss(logits: Tensor, context: ContextSet, targets: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ class DecoderState:
 
     recurrent: RecurrentState  # each (layers, N, H)
     context: ContextSet | None = None  # of B examples, N = B · K rows
-    attended: Tensor | None = None  # (N, M): previous weights, or their sum
+    attended: Tensor | None = None  # (N, M): previous weights, their sum, or (N, 2, M) both
     constant: Tensor | None = None  # (N, H'): the context's mean, fed at every step
     # (N,) bool: hard attention uses α in these rows and samples in the others; None: α in all
     expected: Tensor | None = None
@@ -139,7 +139,7 @@ class Decoder(nn.Module):
             pointers = head.prepare(context)
         if self.attention is not None:
             context = self.attention.prepare(context)
-            attended = context.values.new_zeros(rows, context.values.shape[1])
+            attended = self.attention.nothing(context.values, rows)
         state = DecoderState(recurrent, context, attended, constant, pointers=pointers)
         if "first" in self.entries:
             projected = self.recurrent.project(self._with_constant(self.enter_first(mean), state))

@@ -114,7 +114,10 @@ class HopState(DecoderState):
 
 
 class MemoryDecoder(Decoder):
-    """A decoder whose steps are hops: u ← u + Σ p_i c_i, with p = softmax(u · m_i)."""
+    """A decoder whose steps are hops: u ← u + o, where o = Σ p_i c_i and p = softmax(u · m_i).
+
+    With a gate u ← (1 − T(u)) ⊙ u + T(u) ⊙ o, T(u) = σ(W u + b).
+    """
 
     def __init__(self, config: MemoryConfig, encoder: FactEncoder, vocab_size: int) -> None:
         nn.Module.__init__(self)  # nothing of a recurrent decoder
@@ -131,6 +134,8 @@ class MemoryDecoder(Decoder):
         else:
             self.output = VocabularyHead(config.size, vocab_size, first=first)
             self.turn = nn.Linear(config.size, config.size, bias=False)  # H
+        if config.gate:
+            self.gate = nn.Linear(config.size, config.size)  # T, the same for all hops
 
     def start(self, context: ContextSet, per_example: int = 1) -> HopState:
         at = 0 if self.memory.tying == "adjacent" else 2  # B = A₁, or its own
@@ -171,7 +176,11 @@ class MemoryDecoder(Decoder):
             used = F.one_hot(best, places) * allowed.any(-1, keepdim=True)
             used = used.to(weights.dtype)
         read = (used @ self._part(context.values, value)).view_as(u)
-        u = (self.turn(u) if self.memory.tying == "layerwise" else u) + read
+        kept = self.turn(u) if self.memory.tying == "layerwise" else u
+        if self.memory.gate:
+            u = torch.lerp(kept, read, torch.sigmoid(self.gate(u)))
+        else:
+            u = kept + read
         after = replace(state, recurrent=(u[None],), hop=state.hop + 1)
         return weights.reshape(len(u), places), used.reshape(len(u), places), after
 

@@ -32,10 +32,11 @@ class TorchEncoder:
         device = next(self.model.parameters()).device
         context = self.model.encode(inputs.map(lambda array: _tensor(array, device)))
         values, mask = context.values.cpu().numpy(), context.mask.cpu().numpy()
-        tokens, sure = (
-            None if part is None else part.cpu().numpy() for part in (context.tokens, context.sure)
+        bias, tokens, sure = (
+            None if part is None else part.cpu().numpy()
+            for part in (context.bias, context.tokens, context.sure)
         )
-        return ContextSet(values, mask, tokens=tokens, sure=sure)
+        return ContextSet(values, mask, bias=bias, tokens=tokens, sure=sure)
 
 
 class TorchStepper:

@@ -106,7 +106,7 @@ class OnnxStepper:
 
     def _check_fit(self, export: Export) -> None:
         """Every input of a step comes from the start, from the step before, or from here."""
-        given = {"tokens", "forbidden", "count", "bias", "attended", "tag_tokens"}
+        given = {"tokens", "forbidden", "count", "bias", "attended", "last", "tag_tokens"}
         if self._start is not None:
             given |= {each.name for each in self._start.get_outputs()}
         else:
@@ -151,8 +151,8 @@ class OnnxStepper:
             examples["bias"] = _bias(context)
         elif context.bias is not None:
             raise SearchError("this model has no attention that could be steered")
-        if "attended" in self._wanted:
-            rows["attended"] = np.zeros(mask.shape, np.float32)
+        for name in {"attended", "last"} & set(self._wanted):  # nothing yet
+            rows[name] = np.zeros(mask.shape, np.float32)
         return OnnxState(rows, examples)
 
     def _tags(self, context: ContextSet) -> NDArray[Any]:

@@ -58,12 +58,13 @@ class ConvexOutline(Constraint):
         return _or_end(allowed, rows, may_end=length >= 3)
 
     def _leave_a_third(self, allowed: Mask, rows: Rows) -> None:
-        """Of second corners, those with a point to their left, where there are such."""
+        """Of second corners, those with a point to their left, or else the unequal ones."""
         for row, example in enumerate(rows.example):
             points = self.points[example]
             first = points[max(0, rows.written[row, 0] - S)]
             left = (turn(first, points[:, None], points[None]) > 0).any(1)  # (n,)
-            allowed[row, S : S + len(points)] &= left | ~left.any()
+            apart = (points != first).any(1)
+            allowed[row, S : S + len(points)] &= left if left.any() else apart
 
 
 @dataclass(frozen=True)

@@ -83,10 +83,11 @@ def respond(files: Mapping[str, File], name: str, request: Request) -> Response:
 
 
 def read_samples() -> tuple[list[dict[str, Any]], dict[str, File]]:
-    """The sample pictures as /v1/samples lists them, and their files."""
+    """The sample pictures as /v1/samples lists them, and their files; those of sounds too."""
     files = read_files(FOLDER)
     listed = [
         {"name": each.name, "url": f"/samples/{each.name}", "alt": each.alt, "credit": each.credit}
         for each in samples()
     ]
-    return listed, {sample["name"]: files[sample["name"]] for sample in listed}
+    sounds = [name for name, file in files.items() if file.kind.startswith("audio/")]
+    return listed, {name: files[name] for name in [*(each["name"] for each in listed), *sounds]}

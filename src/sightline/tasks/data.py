@@ -108,9 +108,11 @@ class ManifestData(TaskData, ABC):
 
     def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
         from sightline.metrics import score
+        from sightline.tasks import spec_of
 
+        write = spec_of(self.recipe.task).reference
         texts = self.written(model)
-        references = {example.id: example.targets for example in self.dev}
+        references = {example.id: tuple(map(write, example.targets)) for example in self.dev}
         scores = score(texts, references, self.scored, intervals=False)["corpus"]
         kept = {name: value for name, value in scores.items() if name in self.metrics}
         return {"loss": nats_per_token(model, self.dev_batches()), **kept}

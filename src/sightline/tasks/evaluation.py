@@ -52,7 +52,7 @@ def evaluate_manifest(
     descriptions, likely = _described(describer, sources, texts, beam)
     count = counted_nouns(len(examples), "item")
     found = Evaluation(f"{count} of the {split} split", {}, examples, descriptions)
-    references = {example.id: example.targets for example in examples}
+    references = {e.id: tuple(map(spec.reference, e.targets)) for e in examples}
     scores = score(found.texts, references, of_texts, intervals=intervals, lenient=True)
     if wanted:
         _add_perplexity(scores, likely, [example.id for example in examples])

@@ -67,6 +67,8 @@ class TaskSpec:
     metrics: tuple[str, ...]  # that `evaluate` prints, as `metrics.score` names them
     # a description is right if this score of it is at least so high: what a confidence is about
     right: tuple[str, float] | None = None
+    # a target as descriptions write it, to compare with
+    reference: Callable[[str], str] = lambda target: target
     medium: Medium = "source"  # the manifest's key that holds what is read
     # encoder → what its reader has to know, recorded in exports: preprocessing, the grid's shape
     about: Callable[[Any], dict[str, Any]] = lambda encoder: {}

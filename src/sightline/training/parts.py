@@ -32,23 +32,31 @@ class Found:
     mean_over: int = 0
     rewards: tuple[float, ...] = ()
     stop: bool = False  # a process was asked to
+    examples: int = 1
 
     @staticmethod
-    def of(loss: Loss) -> Found:
-        finite = bool(torch.isfinite(loss.total))
-        return Found(loss.nats, loss.tokens, finite, loss.parts, loss.mean_over, loss.rewards)
+    def of(loss: Loss, examples: int = 1) -> Found:
+        return Found(
+            loss.nats,
+            loss.tokens,
+            bool(torch.isfinite(loss.total)),
+            loss.parts,
+            loss.mean_over,
+            loss.rewards,
+            examples=examples,
+        )
 
     @staticmethod
     def together(found: Sequence[Found]) -> Found:
-        tokens = sum(each.tokens for each in found)
+        examples = sum(each.examples for each in found)
         keys = dict.fromkeys(key for each in found for key in each.parts)
         parts = {
-            key: sum(each.tokens * each.parts.get(key, 0.0) for each in found) / max(1, tokens)
+            key: sum(each.examples * each.parts.get(key, 0.0) for each in found) / examples
             for key in keys
         }
         return Found(
             sum(each.nats for each in found),
-            tokens,
+            sum(each.tokens for each in found),
             all(each.finite for each in found),
             parts,
             sum(each.mean_over for each in found),
@@ -91,7 +99,7 @@ def shared_gradient(
         torch.manual_seed(seed_of(*seeds, index + 1))
         loss, states[index] = model.loss(part, _carried(model, carry, part, index))
         (loss.total * loss.mean_over if loss.mean_over else loss.total).backward()
-        found[index] = Found.of(loss)
+        found[index] = Found.of(loss, len(part.inputs))
     parameters = list(model.parameters())
     told = distributed.gathered((found, [p.grad is not None for p in parameters], stop))
     every = {index: each for one, *_ in told for index, each in one.items()}

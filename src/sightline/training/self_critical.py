@@ -158,8 +158,9 @@ class CaptionReward:
 
     Metrics are against the items' references, fluency by those of all items.
 
-    CIDEr weighs words by the whole set's references. A text that ended has a mark at its end:
-    without it, captions learn to stop at "in a".
+    CIDEr weighs words by the references of the item's own data set, as it will be scored: "dog" is
+    rare in COCO and says nothing in Flickr8k. A text that ended has a mark at its end: without it,
+    captions learn to stop at "in a".
     """
 
     MARK = " zzz"
@@ -167,25 +168,28 @@ class CaptionReward:
     def __init__(
         self,
         vocab: Vocabulary,
-        references: Mapping[str, Sequence[str]],
+        references: Sequence[Mapping[str, Sequence[str]]],  # of each data set, by item
         *,
         cider: float = 1.0,
         meteor: float = 0.0,
         fluency: float = 0.0,
     ) -> None:
         self.vocab = vocab
-        self.references = {
-            item: [text + self.MARK for text in texts] for item, texts in references.items()
-        }
-        texts = (text for texts in references.values() for text in texts) if fluency else ()
+        marked = [
+            {item: [text + self.MARK for text in texts] for item, texts in some.items()}
+            for some in references
+        ]
+        self.references = {item: texts for some in marked for item, texts in some.items()}
+        self.data_set = {item: number for number, some in enumerate(marked) for item in some}
+        every = (texts for some in references for texts in some.values())
+        texts = (text for texts in every for text in texts) if fluency else ()
         encoded = ((*vocab.encode(normalise_caption(text)), END) for text in texts)
         self.fluency, self.fluent = fluency, Fluency(encoded)
-        frequencies = DocumentFrequencies.of(self.references)
-        weighted: list[tuple[float, Metric]] = [
-            (cider, Cider(frequencies=frequencies)),
-            (meteor, MeteorMetric()),
-        ]
-        self.metrics = [(weight, metric) for weight, metric in weighted if weight]
+        alike: list[tuple[float, Metric]] = [(meteor, MeteorMetric())] if meteor else []
+        self.metrics = [alike] * len(marked)
+        if cider:
+            frequencies = map(DocumentFrequencies.of, marked)
+            self.metrics = [[(cider, Cider(frequencies=each)), *alike] for each in frequencies]
 
     def __call__(
         self, items: Sequence[str], written: Sequence[Sequence[int]]
@@ -197,10 +201,14 @@ class CaptionReward:
             for number, tokens in enumerate(written)
         }
         references = {number: self.references[items[number // samples]] for number in hypotheses}
-        corpus = Corpus.of(hypotheses, references)
         rewards = np.zeros(len(written))
-        for weight, metric in self.metrics:
-            rewards += weight * metric.item_scores(metric.statistics(corpus))[:, 0]
+        of_set = np.array([self.data_set[item] for item in items]).repeat(samples)
+        for data_set in np.unique(of_set):
+            (rows,) = np.nonzero(of_set == data_set)
+            some = {row: hypotheses[row] for row in rows.tolist()}
+            corpus = Corpus.of(some, {row: references[row] for row in some})
+            for weight, metric in self.metrics[data_set]:
+                rewards[rows] += weight * metric.item_scores(metric.statistics(corpus))[:, 0]
         if self.fluency:
             rewards += self.fluency * np.array([self.fluent(tokens) for tokens in written])
         return rewards

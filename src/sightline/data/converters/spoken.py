@@ -21,7 +21,7 @@ from sightline.errors import DataError, UserError
 from sightline.media.audio import RATE, Floats, read_sound, write_sound
 
 VOICES = {"kal16": 95, "awb": 130, "rms": 100, "slt": 175}  # and the pitch of each in Hz
-STRETCH, PITCH, TRACT = (0.8, 1.3), (0.8, 1.25), (0.88, 1.14)
+STRETCH, PITCH, TRACT = (0.8, 1.3), (0.8, 1.6), (0.88, 1.2)
 _TIMES = re.compile(r"(\S+):([\d.]+)")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' ,.?!;:-]*")
 SECONDS = 20.0  # a longer sentence is left out

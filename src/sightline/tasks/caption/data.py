@@ -137,10 +137,13 @@ class CaptionData(ManifestData):
         from sightline.training.self_critical import CaptionReward, SelfCritical
 
         recipe = self.recipe
-        references = {e.id: [text for text, _ in self.trusted(e)] for e in self.train}
+        references: dict[str, dict[str, list[str]]] = {}
+        for e in self.train:
+            of_set = references.setdefault(e.data_set, {})
+            of_set[e.id] = [text for text, _ in self.trusted(e)]
         weights = vars(recipe.reward).copy()
         temperature = weights.pop("temperature")
-        reward = CaptionReward(self.vocab, references, **weights)
+        reward = CaptionReward(self.vocab, [*references.values()], **weights)
         length = recipe.search.max_length
         return SelfCritical(reward, recipe.self_critical, length, recipe.loss, temperature)
 

@@ -30,6 +30,7 @@ SPEC = TaskSpec(
     published=PUBLISHED,
     local_paths=("manifest", "cache", "training.initial"),
     commands={"transcribe": "sightline.tasks.transcribe.commands:transcribe"},
+    demo=lazy("sightline.tasks.transcribe.demo:show"),
     route=lazy("sightline.tasks.transcribe.route:route"),
     panel=Path(__file__).parent / "panel",
 )

@@ -58,7 +58,7 @@ def transcribe(
     if pcm is not None and STDIN not in files:
         raise UserError("--pcm is about what comes from stdin: give - as the file")
     if model is None:
-        raise UserError("name a model: --model RUN")
+        raise UserError("name a model: --model phones, or a run")
     loaded = load_for(model, "transcribe", device=device)
     ear = _Ear(loaded, beam, figure)
     failed = 0

@@ -18,6 +18,7 @@ class Speech {
       if (target.files[0]) this.open(target.files[0]);
       target.value = '';
     });
+    this.find('#speech-example').addEventListener('click', () => this.openExample());
     this.acceptDrops(this.find('#speech-drop'));
     this.find('#speech-json').addEventListener('click', () =>
       download('speech-sightline.json', asJson(this.answer)),
@@ -74,6 +75,12 @@ class Speech {
     this.recorder.start();
     button.textContent = 'Stop';
     this.page.announce('Recording');
+  }
+
+  async openExample() {
+    const answer = await fetch('samples/hello.flac').catch(() => null);
+    if (!answer?.ok) return this.page.showMessage('The example cannot be had.');
+    await this.open(await answer.blob());
   }
 
   async open(file) {
