@@ -1,5 +1,6 @@
 // The panel for speech: record or choose a sound, see its parts appear, hear each of them alone.
 
+import { about } from '../../about.js';
 import { make } from '../../dom.js';
 import { asJson, download } from '../../save.js';
 
@@ -34,6 +35,7 @@ class Speech {
     const choose = () => {
       this.model = models[select.selectedIndex];
       this.find('#speech-note').textContent = this.model.description;
+      this.find('#speech-about').replaceChildren(about(this.model));
     };
     select.addEventListener('change', choose);
     choose();
