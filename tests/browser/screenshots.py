@@ -1,27 +1,20 @@
 """Takes all the screenshots of docs/images/page/, with the models that ship.
 
-    .venv/bin/python tests/browser/screenshots.py [--only STATE …] [NAME=RUN …] [soft=RUN hard=RUN]
+    .venv/bin/python tests/browser/screenshots.py [--only STATE …] [soft=RUN hard=RUN]
 
-For a task without a model that ships, one that is given as NAME=RUN, or else a small one that is
-trained on the spot. The comparison of soft and hard attention is taken only where both are given.
+The comparison of soft and hard attention is taken only where both are given.
 """
 
 import argparse
 import io
 import os
-import sys
 import tempfile
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the toys that small models learn
-
 from serving import ARGUMENTS, chromium, serving
-from small import SMALL
 
-import sightline
 from sightline import zoo
 
 ROOT = Path(__file__).parents[2]
@@ -230,6 +223,16 @@ def phone_clip(opened):
     save(page, "clip-phone-dark")
 
 
+def speech(opened):
+    page = opened(viewport={"width": 1200, "height": 640})
+    page.click("#tab-transcribe")
+    page.click("#speech-example")
+    page.wait_for_selector("#heard:not([hidden]) #phones button")
+    page.wait_for_timeout(500)
+    page.locator("#phones button").nth(8).hover()
+    save(page, "speech")
+
+
 def clip_word(page):
     """The longest word of what is said of a film, which stands still."""
     page.wait_for_timeout(2500)  # for the frames to be drawn
@@ -248,28 +251,8 @@ def api(opened):
 
 STATES = (
     *(welcome, word, picture_and_search, pointing, prefix, keyboard, broken, phone, translation),
-    *(classes, tree, points, story, writing, phone_points, clip, phone_clip, api),
+    *(classes, tree, points, story, writing, phone_points, clip, phone_clip, speech, api),
 )
-
-
-SHOWS = {
-    classes: "classify",
-    tree: "parse",
-    points: "point",
-    phone_points: "point",
-    story: "answer",
-}
-
-
-def models_of(states, given, folder):
-    """The models to serve: those that ship and those given, and a small one where a state shows a
-    task that none of them does."""
-    models = {name: name for name in zoo.names() if name != "coco"}  # one captioner is shown
-    tasks = {sightline.load(path).task for path in [*models.values(), *given.values()]}
-    missing = {SHOWS[state] for state in states if state in SHOWS} - tasks
-    return (
-        models | given | {f"small-{task}": SMALL[task](folder / task) for task in sorted(missing)}
-    )
 
 
 def take(states, models, browser, log):
@@ -289,16 +272,16 @@ def take(states, models, browser, log):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="*", metavar="NAME=RUN", help="besides those that ship")
+    parser.add_argument("compared", nargs="*", metavar="soft=RUN hard=RUN")
     parser.add_argument("--only", action="append", help="the names of states")
     asked = parser.parse_args()
-    given = dict(model.split("=", 1) for model in asked.models)
-    compared = {name: given.pop(name) for name in ("soft", "hard") if name in given}
+    compared = dict(model.split("=", 1) for model in asked.compared)
+    models = {name: name for name in zoo.names() if name != "coco"}  # one captioner is shown
     states = [state for state in STATES if state.__name__ in (asked.only or [state.__name__])]
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
-        take(states, models_of(states, given, folder), browser, folder / "log")
+        take(states, models, browser, folder / "log")
         if compared:
             take((comparison,), compared, browser, folder / "log")
         browser.close()

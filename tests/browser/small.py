@@ -6,10 +6,9 @@ from pathlib import Path
 from rich.console import Console
 
 import sightline
-import toy_opinions
 import toy_stories
 import toy_treebank
-from sightline.tasks import build_task, read_recipe
+from sightline.tasks import build_task
 from sightline.training.loop import train
 from toy_language import train_toy
 
@@ -52,30 +51,3 @@ def train_reader(folder):
     toy_stories.write_manifest(folder / "toy.jsonl")
     toy_stories.train_reader(folder, "run", described("stories of one fact"))
     return folder / "run"
-
-
-def train_classifier(folder):
-    folder.mkdir()
-    toy_opinions.write_manifest(folder / "data.jsonl")
-    return toy_opinions.train_classifier(folder, "run", described("opinions of a few words"))
-
-
-def train_pointer(folder, steps=500):
-    """Hulls of 5 to 10 points."""
-    overrides = [
-        *("sizes=[5,10]", "encoder.embedding=32", "encoder.hidden=48", "model.embedding=32"),
-        *("model.hidden=96", "model.attention.size=48", "batch=64", "training.tensorboard=false"),
-        *("training.optimiser.learning_rate=0.004", f"training.steps={steps}"),
-        *(f"training.evaluate_every={steps}", described("outlines of 5 to 10 points")),
-    ]
-    recipe = read_recipe(RECIPES / "hull.yaml", overrides)
-    train(build_task(recipe), folder / "run", console=Console(quiet=True))
-    return folder / "run"
-
-
-SMALL = {  # where none ships for the task
-    "parse": train_parser,
-    "answer": train_reader,
-    "classify": train_classifier,
-    "point": train_pointer,
-}
