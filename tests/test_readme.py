@@ -104,6 +104,11 @@ def test_commands_run(folder, command, run_cli):
         assert (german if "en-de" in words else "hommes") in run.stdout
     elif words[0] == "evaluate" and "--report" in words:
         assert "<html" in (folder / "report.html").read_text(encoding="utf-8")
+    elif "--engine" in words:
+        (part,) = (folder / words[-1]).glob("model=*/part-*.jsonl")
+        rows = [json.loads(line) for line in part.read_text(encoding="utf-8").splitlines()]
+        assert len(rows) == 2
+        assert all(row["text"] and not row["error"] for row in rows)
     elif "--output" in words:
         assert (folder / words[-1]).read_text(encoding="utf-8").startswith("file,text")
     elif words[0] == "describe":
