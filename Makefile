@@ -47,7 +47,7 @@ $(BASE): pyproject.toml constraints.txt
 		{ echo "Sightline needs Python 3.11 or newer: make PYTHON=python3.11"; exit 1; }
 	@echo "Setting up $(VENV) (once)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -e .
+	$(PIP) -e '.[audio,video]'
 	@touch $@
 
 $(INSTALLED): $(BASE)
