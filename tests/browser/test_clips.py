@@ -100,11 +100,11 @@ def test_what_is_no_clip_is_explained(open_at, address):
 def test_the_camera_films_on_a_phone(open_at, address):
     phone = {"width": 360, "height": 740}
     page = open_at(address, viewport=phone, has_touch=True, is_mobile=True)
-    page.locator("#clip-camera").tap()
+    page.locator("#clip-camera").click()
     page.wait_for_selector("#clip-live:not([hidden])")
     assert page.locator("#clip-camera").inner_text() == "Stop"
     page.wait_for_timeout(1200)
-    page.locator("#clip-camera").tap()
+    page.locator("#clip-camera").click()
     assert answered(page)
     assert not page.locator("#clip-live").is_visible()
     page.locator(WORDS).first.tap()
