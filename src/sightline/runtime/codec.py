@@ -36,9 +36,13 @@ class Codec:
         """The tokens that are words with a meaning of their own: nouns, verbs, adjectives …"""
         return np.flatnonzero([token not in function_words() for token in self.vocab.tokens])
 
-    @property
+    @cached_property
     def sure_from(self) -> NDArray[np.float32]:
         """How sure an encoder has to be of each token for it to be named, (V,)."""
+        return self.least_sure()
+
+    def least_sure(self) -> NDArray[np.float32]:
+        """The same, computed: every search takes it, so `sure_from` keeps it."""
         least = np.full(len(self.vocab), self.search.sure, np.float32)
         # of these the decoder knows by itself what to say ("elephants", "a tennis racquet")
         least[: self.search.common] = np.inf

@@ -62,9 +62,8 @@ class CaptionCodec(Codec):
         ids = self.vocab.ids
         return {w: many for w, many in plurals().items() if ids.get(w, 0) >= self.search.common}
 
-    @property
-    def sure_from(self) -> NDArray[np.float32]:
-        least = super().sure_from
+    def least_sure(self) -> NDArray[np.float32]:
+        least = super().least_sure()
         of_things = np.maximum(least, self.search.sure_of_things)
         is_animal = np.array([token in animals() for token in self.vocab.tokens])
         return np.where(is_animal, least, of_things)
